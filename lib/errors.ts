@@ -1,0 +1,176 @@
+/**
+ * Every error this library throws on purpose: a closed set of codes, each with typed fields and one sentence.
+ *
+ * A sentence says what happened and what to type next; it is derived from the fields, so programs decide by `code`
+ * and fields and never by text. The cause is kept. `isDurableError` recognises errors of a second copy of this
+ * package too (the brand is a registered symbol).
+ */
+
+/** Who holds something: enough to name it to a person and to a program. */
+export interface HolderSummary {
+  readonly agent: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly task: string | null;
+  readonly turn: string | null;
+  readonly objective: string;
+  /** ISO 8601, by the holder's clock. */
+  readonly since: string;
+}
+
+export interface ErrorFields {
+  // opening a repository
+  'not-a-repository': { path: string };
+  'bare-repository': { path: string };
+  'unsafe-directory': { path: string; detail: string };
+  'git-missing': { detail: string };
+  'git-too-old': { found: string; needed: string };
+  'reftable-unsupported': { path: string };
+  'git-failed': { command: string; code: number | null; detail: string };
+  // storage
+  'ref-locked': { ref: string; owner: string; waitedMs: number };
+  'ref-moved': { ref: string; expected: string | null; actual: string | null };
+  'object-missing': { oid: string; needed: string };
+  'object-damaged': { oid: string; detail: string };
+  'out-of-space': { path: string };
+  'permission-denied': { path: string };
+  'io-failed': { path: string; errno: string };
+  // ledger
+  'ledger-damaged': { task: string; commit: string | null; detail: string };
+  'event-invalid': { commit: string | null; detail: string };
+  'version-unsupported': { found: number; supported: number; where: string };
+  // lease
+  'lease-held': { lease: string; holder: HolderSummary; why: string };
+  'lease-lost': { lease: string; detail: string };
+  'lease-unproven': { lease: string; holder: HolderSummary; why: string; waitMs: number };
+  'recovery-needed': { task: string; turn: string; objective: string };
+  // turns
+  'turn-claimed': { key: string; task: string; turn: string; holder: HolderSummary | null; state: string };
+  'turn-closed': { turn: string; state: string };
+  'no-turn': { detail: string };
+  'replay-diverged': { turn: string; index: number; recorded: string; asked: string };
+  'invocation-in-doubt': { invocation: string; tool: string; summary: string };
+  // files
+  conflict: { path: string; expected: string | null; now: string | null };
+  'path-outside': { path: string };
+  'path-refused': { path: string; why: string };
+  'stage-revoked': { epoch: number };
+  'transaction-failed': {
+    transaction: string;
+    path: string;
+    state: 'rolled-back' | 'in-doubt';
+    detail: string;
+  };
+  'checkpoint-incomplete': { detail: string };
+  // decisions
+  'approval-settled': { approval: string; state: string; by: string; at: string };
+  'inside-turn': { verb: string };
+  // addressing
+  'not-found': { what: string; id: string };
+  ambiguous: { what: string; id: string; candidates: readonly string[] };
+  usage: { detail: string };
+}
+
+export type ErrorCode = keyof ErrorFields;
+
+const BRAND = Symbol.for('git-durable.error');
+
+export class DurableError<C extends ErrorCode = ErrorCode> extends Error {
+  readonly code: C;
+  readonly fields: ErrorFields[C];
+
+  constructor(code: C, fields: ErrorFields[C], cause?: unknown) {
+    super(sentence(code, fields), cause === undefined ? undefined : { cause });
+    this.name = 'DurableError';
+    this.code = code;
+    this.fields = fields;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+}
+
+/** Any of our errors as a union that narrows by `code`. */
+export type AnyDurableError = { [C in ErrorCode]: DurableError<C> }[ErrorCode];
+
+export function isDurableError(error: unknown): error is AnyDurableError {
+  return typeof error === 'object' && error !== null && BRAND in error;
+}
+
+export function hasCode<C extends ErrorCode>(error: unknown, code: C): error is DurableError<C> {
+  return isDurableError(error) && error.code === code;
+}
+
+type Sentences = { readonly [C in ErrorCode]: (fields: ErrorFields[C]) => string };
+
+const who = (holder: HolderSummary): string =>
+  `${holder.agent} (pid ${String(holder.pid)} on ${holder.host}) since ${holder.since}, for '${holder.objective}'`;
+
+const SENTENCES: Sentences = {
+  'not-a-repository': (f) =>
+    `'${f.path}' is not inside a Git work tree; type 'git init' there, or give -C DIR`,
+  'bare-repository': (f) =>
+    `'${f.path}' is a bare repository and has no work tree; run this in a clone or a linked work tree`,
+  'unsafe-directory': (f) =>
+    `git refuses '${f.path}' because another user owns it (${f.detail}); if you trust it: git config --global --add safe.directory '${f.path}'`,
+  'git-missing': (f) =>
+    `the program 'git' cannot be run (${f.detail}); install git 2.31 or newer and put it on PATH`,
+  'git-too-old': (f) => `git ${f.found} is too old; install git ${f.needed} or newer`,
+  'reftable-unsupported': (f) =>
+    `'${f.path}' keeps its refs as reftable, whose locks name no owner; type: git refs migrate --ref-format=files`,
+  'git-failed': (f) =>
+    `'${f.command}' failed with ${f.code === null ? 'a signal' : `code ${String(f.code)}`}: ${f.detail}`,
+  'ref-locked': (f) =>
+    `'${f.ref}' stayed locked by ${f.owner} for ${String(f.waitedMs)} ms; end that process, or try again when it is done`,
+  'ref-moved': (f) =>
+    `'${f.ref}' is at ${f.actual ?? 'nothing'}, not at ${f.expected ?? 'nothing'}; another process moved it: read it and try again`,
+  'object-missing': (f) =>
+    `object ${f.oid} is missing (needed: ${f.needed}); type 'git durable doctor', or fetch it from a clone that has it`,
+  'object-damaged': (f) => `object ${f.oid} is damaged (${f.detail}); type 'git durable doctor'`,
+  'out-of-space': (f) =>
+    `no space left while writing '${f.path}'; nothing was lost: free some space and type the same again`,
+  'permission-denied': (f) =>
+    `permission denied on '${f.path}'; nothing was lost: mend its mode or owner and type the same again`,
+  'io-failed': (f) => `'${f.path}' cannot be used (${f.errno}); nothing was lost: type 'git durable doctor'`,
+  'ledger-damaged': (f) =>
+    `the ledger of task ${f.task} is damaged at ${f.commit ?? 'its ref'} (${f.detail}); type 'git durable verify ${f.task}', then 'git durable doctor --fix'`,
+  'event-invalid': (f) =>
+    `${f.commit === null ? 'an event' : `commit ${f.commit}`} is not an event of ours (${f.detail}); type 'git durable verify'`,
+  'version-unsupported': (f) =>
+    `${f.where} is written in version ${String(f.found)} of the format and this program reads up to ${String(f.supported)}; install a git-durable that reads version ${String(f.found)}`,
+  'lease-held': (f) =>
+    `the work tree is held by ${who(f.holder)} (${f.why}); wait for it, or work in a linked one: git worktree add ../other`,
+  'lease-lost': (f) =>
+    `the lease ${f.lease} is no longer this turn's (${f.detail}); stop, and type 'git durable status'`,
+  'lease-unproven': (f) =>
+    `the lease is held by ${who(f.holder)}, and its death cannot be proven from here (${f.why}); wait ${String(f.waitMs)} ms, or end it first: git durable recover --take-over`,
+  'recovery-needed': (f) =>
+    `turn ${f.turn} of task ${f.task} was interrupted ('${f.objective}'); type 'git durable recover'`,
+  'turn-claimed': (f) =>
+    `the turn '${f.key}' is already ${f.state}, as ${f.turn}${f.holder === null ? '' : `, by ${who(f.holder)}`}; type 'git durable show ${f.turn}'`,
+  'turn-closed': (f) => `turn ${f.turn} is ${f.state} and takes no more events; start another turn`,
+  'no-turn': (f) => `no turn is open here (${f.detail}); run this inside 'git durable run -- CMD'`,
+  'replay-diverged': (f) =>
+    `turn ${f.turn} does something else than it did before: call ${String(f.index)} was ${f.recorded} and is now ${f.asked}; run the same function, or start another turn`,
+  'invocation-in-doubt': (f) =>
+    `nobody knows whether '${f.tool}' (${f.summary}, invocation ${f.invocation}) had its effect; decide: retry, accept or ask`,
+  conflict: (f) =>
+    `'${f.path}' changed since it was read (expected ${f.expected ?? 'no file'}, found ${f.now ?? 'no file'}); read it again, then write`,
+  'path-outside': (f) => `'${f.path}' is outside the work tree; name a path inside it`,
+  'path-refused': (f) => `'${f.path}' cannot be used (${f.why}); name another path`,
+  'stage-revoked': (f) =>
+    `the staging directory of epoch ${String(f.epoch)} was taken away by a new holder; stop, and type 'git durable status'`,
+  'transaction-failed': (f) =>
+    `transaction ${f.transaction} failed at '${f.path}' (${f.detail}) and is ${f.state}; ${f.state === 'rolled-back' ? 'every file is as it was' : "type 'git durable recover'"}`,
+  'checkpoint-incomplete': (f) =>
+    `no checkpoint was taken (${f.detail}); mend that and type 'git durable checkpoint'`,
+  'approval-settled': (f) =>
+    `approval ${f.approval} is already ${f.state}, by ${f.by} at ${f.at}; type 'git durable approvals'`,
+  'inside-turn': (f) =>
+    `'${f.verb}' is refused inside a turn: an agent cannot answer its own request; type it in a terminal of yours`,
+  'not-found': (f) => `no ${f.what} '${f.id}'; type 'git durable log' to see the ids`,
+  ambiguous: (f) => `'${f.id}' names more than one ${f.what}: ${f.candidates.join(', ')}; give more of it`,
+  usage: (f) => f.detail,
+};
+
+function sentence<C extends ErrorCode>(code: C, fields: ErrorFields[C]): string {
+  return SENTENCES[code](fields);
+}

@@ -1,0 +1,377 @@
+/**
+ * The data format, version 1: what a ledger holds, one schema for each event type.
+ *
+ * A task's ledger is a chain of commits under `refs/durable/tasks/<task>`, oldest first, one commit an event. Its
+ * message is a subject for people, one line of canonical JSON, and two trailers derived from the line; only the line
+ * is evidence. Contents (file bytes, exact arguments, lists that grow with the tree) are named by object id and live
+ * under `refs/durable/checkpoints/<task>`.
+ *
+ * `EVENT_TABLE` below is the one table over all types: who appends it, whether the append verifies the lease, in
+ * which turn state it is allowed, and what makes two appends the same event (its idempotency key). The README's
+ * table and the schemas are held to it by test.
+ *
+ * Conventions: ids are lower-case base32; digests are lower-case hex SHA-256; object ids are hex in the repository's
+ * format; times are ISO 8601 UTC by the writer's wall clock (for people, nothing is decided by them); durations are
+ * milliseconds; text is redacted and cut at 2,000 characters, summaries at 200.
+ */
+import * as v from 'valibot';
+
+export const FORMAT_VERSION = 1;
+
+const text = v.pipe(v.string(), v.maxLength(2000));
+const summary = v.pipe(v.string(), v.maxLength(200));
+const id = v.pipe(
+  v.string(),
+  v.regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'an id is lower-case letters, digits and dashes'),
+);
+const oid = v.pipe(
+  v.string(),
+  v.regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/, 'an object id is 40 or 64 hex digits'),
+);
+const sha = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'a digest is 64 hex digits'));
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const time = v.pipe(v.string(), v.isoTimestamp());
+/** A path relative to the work tree, `/`-separated; a byte that is not UTF-8 is a lone surrogate (lib/git/path.ts). */
+const path = v.pipe(v.string(), v.minLength(1), v.maxLength(4096));
+const fileMode = v.picklist(['100644', '100755', '120000']);
+
+/** One file's content and kind: the blob (for a link: its target) and git's mode; null where no file is. */
+const image = v.nullable(v.strictObject({ oid, mode: fileMode }));
+
+/** A path an invocation will write: what is there before, and what will be, where that is known. */
+const touched = v.strictObject({
+  path,
+  before: image,
+  /** 'unknown' when the tool's effect cannot be told beforehand. */
+  expected: v.union([image, v.literal('unknown')]),
+});
+
+/** Bytes kept among the contents: the blob, its SHA-256 and its length. */
+const kept = v.strictObject({ oid, digest: sha, bytes: count });
+
+const process = v.strictObject({
+  pid: count,
+  /** Start time as the system gives it (Linux: clock ticks since boot, /proc/<pid>/stat field 22). */
+  start: v.string(),
+  command: summary,
+});
+
+const holder = v.strictObject({
+  runtime: id,
+  agent: v.string(),
+  host: v.string(),
+  hostname: v.string(),
+  boot: v.string(),
+  pidNamespace: v.string(),
+  pid: count,
+  start: v.string(),
+});
+
+const baseline = v.strictObject({
+  head: v.nullable(oid),
+  /** Full ref name, null when HEAD is detached. */
+  branch: v.nullable(v.string()),
+  /** Digest of the user's index file, null when there is none. */
+  index: v.nullable(sha),
+  operation: v.nullable(v.picklist(['merge', 'rebase', 'cherry-pick', 'revert', 'bisect', 'am'])),
+  submodules: v.array(v.strictObject({ path, commit: v.nullable(oid) })),
+  /** Output of `git status --porcelain=v1 -z --untracked-files=all` at the start. */
+  status: kept,
+});
+
+const common = {
+  v: v.literal(FORMAT_VERSION),
+  seq: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  at: time,
+  task: id,
+  workspace: v.nullable(id),
+  turn: v.nullable(id),
+  /** Commit of the turn's first event (null in that very event, and before any turn). */
+  turnStart: v.nullable(oid),
+  agent: v.string(),
+  /** Lease id and epoch the append was verified against; null when it is not lease-bound. */
+  lease: v.nullable(v.string()),
+  epoch: v.nullable(count),
+  /** Idempotency key: the same key in the same turn (for turn.started and task.opened: in the task) is the same event. */
+  key: v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(300))),
+};
+
+const event = <const T extends string, E extends v.ObjectEntries>(type: T, entries: E) =>
+  v.strictObject({ ...common, type: v.literal(type), ...entries });
+
+const invocationState = v.picklist(['finished', 'failed', 'denied', 'in-doubt', 'not-started']);
+const fileState = v.picklist(['untouched', 'written', 'partial', 'foreign', 'deleted', 'changed']);
+
+export const SCHEMAS = {
+  'task.opened': event('task.opened', { objective: text, standing: v.boolean() }),
+  'turn.started': event('turn.started', {
+    objective: text,
+    holder,
+    session: v.nullable(v.string()),
+    baseline,
+    instructions: v.array(v.strictObject({ path, digest: sha })),
+    checkpoint: v.nullable(oid),
+    /** Commit of the previous turn's first event in this task. */
+    previousTurn: v.nullable(oid),
+    /** Decisions of earlier turns that are still open or answered and unused: the commit of each request. */
+    carried: v.array(v.strictObject({ kind: v.picklist(['approval', 'conflict']), id, commit: oid })),
+    readOnly: v.boolean(),
+  }),
+  'turn.finished': event('turn.finished', {
+    outcome: v.picklist(['completed', 'failed', 'abandoned']),
+    summary: text,
+    exit: v.nullable(v.number()),
+    checkpoint: v.nullable(oid),
+    survivors: v.array(process),
+  }),
+  'turn.interrupted': event('turn.interrupted', {
+    detectedBy: v.picklist(['keeper', 'recover', 'library']),
+    reason: summary,
+    survivors: v.array(process),
+  }),
+  'turn.recovered': event('turn.recovered', {
+    action: v.picklist(['keep', 'roll-back', 'roll-forward']),
+    /** The checkpoint just before the repair: restoring it undoes the repair. */
+    checkpoint: v.nullable(oid),
+    /** The recovery report this repair acted on, canonical JSON. */
+    report: kept,
+    invocations: v.array(v.strictObject({ id, state: invocationState })),
+    files: v.strictObject(v.entriesFromList(fileState.options, count)),
+    restored: count,
+    removed: count,
+    ended: v.array(process),
+  }),
+  'invocation.proposed': event('invocation.proposed', {
+    invocation: id,
+    /** Position in the turn, from 0: what a replay compares. */
+    index: count,
+    tool: v.string(),
+    summary,
+    cwd: v.string(),
+    argsDigest: sha,
+    args: v.nullable(kept),
+    mutates: v.boolean(),
+    paths: v.array(touched),
+    /** The same list among the contents when it is longer than 64. */
+    pathList: v.nullable(kept),
+    /** Snapshot before a tool whose effect cannot be told beforehand. */
+    checkpoint: v.nullable(oid),
+  }),
+  'invocation.started': event('invocation.started', {
+    invocation: id,
+    approval: v.nullable(id),
+    process: v.nullable(process),
+  }),
+  'invocation.finished': event('invocation.finished', {
+    invocation: id,
+    state: v.picklist(['finished', 'failed', 'denied']),
+    summary,
+    exit: v.nullable(v.number()),
+    resultDigest: v.nullable(sha),
+    result: v.nullable(kept),
+    checkpoint: v.nullable(oid),
+    durationMs: v.nullable(v.number()),
+    /** How it was settled when nobody saw it end. */
+    settled: v.nullable(v.picklist(['accepted', 'retried', 'found'])),
+  }),
+  'approval.requested': event('approval.requested', {
+    approval: id,
+    invocation: v.nullable(id),
+    tool: v.string(),
+    summary,
+    args: kept,
+    cwd: v.string(),
+    fingerprint: sha,
+    checkpoint: v.nullable(oid),
+    expiresAt: v.nullable(time),
+    invalidOnChange: v.boolean(),
+  }),
+  'approval.resolved': event('approval.resolved', {
+    approval: id,
+    decision: v.picklist(['approved', 'rejected', 'expired', 'invalidated']),
+    by: v.string(),
+    feedback: v.nullable(kept),
+    feedbackSummary: text,
+  }),
+  'approval.consumed': event('approval.consumed', {
+    approval: id,
+    invocation: id,
+    use: v.picklist(['run', 'returned']),
+  }),
+  'steering.received': event('steering.received', { text, content: v.nullable(kept) }),
+  'usage.recorded': event('usage.recorded', {
+    invocation: v.nullable(id),
+    model: v.nullable(v.string()),
+    inputTokens: v.nullable(count),
+    outputTokens: v.nullable(count),
+    cacheTokens: v.nullable(count),
+    costUsd: v.nullable(v.number()),
+    wallMs: v.nullable(v.number()),
+  }),
+  'checkpoint.taken': event('checkpoint.taken', {
+    checkpoint: oid,
+    tree: oid,
+    message: text,
+    files: count,
+    changed: count,
+    skipped: count,
+    skippedList: v.array(
+      v.strictObject({
+        path,
+        why: v.picklist(['too-large', 'nested-repository', 'unreadable', 'special']),
+        digest: v.nullable(sha),
+      }),
+    ),
+    reason: v.picklist([
+      'manual',
+      'turn-start',
+      'turn-end',
+      'before-restore',
+      'before-repair',
+      'before-tool',
+      'after-tool',
+    ]),
+  }),
+  'transaction.prepared': event('transaction.prepared', {
+    transaction: id,
+    invocation: v.nullable(id),
+    /** Contents commit that holds every before and after blob and the manifest. */
+    contents: oid,
+    manifest: kept,
+    paths: count,
+  }),
+  'transaction.committed': event('transaction.committed', {
+    transaction: id,
+    by: v.picklist(['writer', 'recovery']),
+  }),
+  'transaction.rolled-back': event('transaction.rolled-back', {
+    transaction: id,
+    by: v.picklist(['writer', 'recovery']),
+    reason: summary,
+  }),
+  'conflict.detected': event('conflict.detected', {
+    conflict: id,
+    path,
+    base: image,
+    theirs: image,
+    mine: v.union([image, v.literal('unknown')]),
+    why: v.picklist(['changed-since-read', 'late-write', 'lower-epoch']),
+  }),
+  'conflict.resolved': event('conflict.resolved', {
+    conflict: id,
+    choice: v.picklist(['use-latest', 'keep-mine']),
+    by: v.string(),
+  }),
+  'process.started': event('process.started', {
+    process,
+    invocation: v.nullable(id),
+    background: v.boolean(),
+  }),
+  'process.reconciled': event('process.reconciled', {
+    process,
+    outcome: v.picklist(['gone', 'stopped', 'left-running']),
+  }),
+  'conversation.rewound': event('conversation.rewound', { toSeq: count, turns: v.array(id), reason: text }),
+  'workspace.restored': event('workspace.restored', {
+    checkpoint: oid,
+    /** The checkpoint just before: restoring it undoes this. */
+    undo: oid,
+    transaction: v.nullable(id),
+    paths: v.nullable(v.array(path)),
+    restored: count,
+    removed: count,
+    skipped: count,
+  }),
+  'git.observed': event('git.observed', {
+    what: summary,
+    ref: v.nullable(v.string()),
+    before: v.nullable(v.string()),
+    after: v.nullable(v.string()),
+    process: v.nullable(process),
+  }),
+  'lease.acquired': event('lease.acquired', {
+    holder,
+    ttlMs: count,
+    /** The epoch that was taken over, and how its holder's death was known; null when the lease was free. */
+    takenOver: v.nullable(v.strictObject({ epoch: count, proof: summary })),
+  }),
+  'lease.lost': event('lease.lost', { lostEpoch: count, reason: summary }),
+  'lease.released': event('lease.released', {}),
+  'agent.switched': event('agent.switched', {
+    from: v.string(),
+    to: v.string(),
+    session: v.nullable(v.string()),
+  }),
+} as const;
+
+export type EventType = keyof typeof SCHEMAS;
+export type EventOf<T extends EventType> = v.InferOutput<(typeof SCHEMAS)[T]>;
+export type Event = { [T in EventType]: EventOf<T> }[EventType];
+
+/** What the caller of an append says; the ledger adds seq, turnStart, task, v and the lease. */
+export type DraftOf<T extends EventType> = Omit<EventOf<T>, keyof typeof common> & {
+  readonly turn?: string | null;
+  readonly key?: string | null;
+  readonly agent?: string;
+};
+export type EventDraft = { [T in EventType]: DraftOf<T> }[EventType];
+
+/** An event where it stands: its commit and its chain value. */
+export interface Recorded<T extends EventType = EventType> {
+  readonly commit: string;
+  readonly chain: string;
+  readonly event: T extends EventType ? EventOf<T> : never;
+}
+
+export type Image = v.InferOutput<typeof image>;
+export type FileMode = v.InferOutput<typeof fileMode>;
+export type Touched = v.InferOutput<typeof touched>;
+export type Kept = v.InferOutput<typeof kept>;
+export type ProcessRecord = v.InferOutput<typeof process>;
+export type HolderRecord = v.InferOutput<typeof holder>;
+export type Baseline = v.InferOutput<typeof baseline>;
+export type FileState = v.InferOutput<typeof fileState>;
+export type InvocationState = v.InferOutput<typeof invocationState>;
+
+export type Appender = 'anyone' | 'holder' | 'keeper' | 'recovery' | 'person' | 'observer';
+/** Turn state in which an event may be appended: 'none' = no open turn. */
+export type Allowed = 'any' | 'open' | 'none' | 'open-or-interrupted' | 'interrupted';
+
+export interface EventRule {
+  readonly appends: Appender;
+  readonly leaseBound: boolean;
+  readonly allowed: Allowed;
+  /** Which field or rule makes two appends one; '-' where each append is a new event. */
+  readonly key: string;
+}
+
+export const EVENT_TABLE: { readonly [T in EventType]: EventRule } = {
+  'task.opened': { appends: 'anyone', leaseBound: false, allowed: 'none', key: 'task' },
+  'turn.started': { appends: 'holder', leaseBound: true, allowed: 'none', key: 'the turn key, in the task' },
+  'turn.finished': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'turn' },
+  'turn.interrupted': { appends: 'keeper', leaseBound: true, allowed: 'open', key: 'turn' },
+  'turn.recovered': { appends: 'recovery', leaseBound: true, allowed: 'open-or-interrupted', key: 'turn' },
+  'invocation.proposed': { appends: 'holder', leaseBound: true, allowed: 'open', key: "the host's call id" },
+  'invocation.started': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'invocation' },
+  'invocation.finished': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'invocation' },
+  'approval.requested': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'approval' },
+  'approval.resolved': { appends: 'person', leaseBound: false, allowed: 'any', key: 'approval' },
+  'approval.consumed': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'approval' },
+  'steering.received': { appends: 'holder', leaseBound: true, allowed: 'open', key: "the host's message id" },
+  'usage.recorded': { appends: 'holder', leaseBound: true, allowed: 'open', key: "the host's call id" },
+  'checkpoint.taken': { appends: 'anyone', leaseBound: false, allowed: 'any', key: 'checkpoint' },
+  'transaction.prepared': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
+  'transaction.committed': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
+  'transaction.rolled-back': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
+  'conflict.detected': { appends: 'anyone', leaseBound: false, allowed: 'any', key: 'conflict' },
+  'conflict.resolved': { appends: 'person', leaseBound: false, allowed: 'any', key: 'conflict' },
+  'process.started': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'pid and start time' },
+  'process.reconciled': { appends: 'anyone', leaseBound: false, allowed: 'any', key: 'pid and start time' },
+  'conversation.rewound': { appends: 'person', leaseBound: false, allowed: 'any', key: '-' },
+  'workspace.restored': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
+  'git.observed': { appends: 'observer', leaseBound: false, allowed: 'any', key: '-' },
+  'lease.acquired': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'lease and epoch' },
+  'lease.lost': { appends: 'observer', leaseBound: false, allowed: 'any', key: 'lease and epoch' },
+  'lease.released': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'lease and epoch' },
+  'agent.switched': { appends: 'holder', leaseBound: true, allowed: 'any', key: '-' },
+};

@@ -1,0 +1,192 @@
+/**
+ * The only writer of the file system in lib.
+ *
+ * Every call is synchronous, so that "in this order" is the order of the lines; each hits a fault point before and
+ * after it. A file is never changed in place: it is created whole under a temporary name (`create`), flushed, and
+ * renamed or linked to the name that others read. `syncDir` makes the name itself durable: fsync(2) of a file says
+ * nothing of its directory entry. With `sync: false` (durable.fsync=false) no fsync is done and power loss is not covered.
+ *
+ * Errors: 'out-of-space', 'permission-denied', 'io-failed'; what a caller must tell apart is a return value.
+ */
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  symlinkSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { DurableError } from '../errors.js';
+import type { Faults, Operation, Site } from './fault.js';
+
+export type DiskPath = string | Buffer;
+
+/** 'done', or what stood in the way; anything else is thrown. */
+export type RenameOutcome = 'done' | 'missing' | 'cross-device' | 'is-directory';
+
+export class Disk {
+  readonly #faults: Faults;
+  readonly #sync: boolean;
+
+  constructor(faults: Faults, sync: boolean) {
+    this.#faults = faults;
+    this.#sync = sync;
+  }
+
+  /** Creates a new file (never over an existing one), writes all of it and flushes its data. */
+  create(site: Site, path: DiskPath, bytes: Uint8Array, mode = 0o600): void {
+    this.#act(site, 'write', path, () => {
+      const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode);
+      try {
+        writeAll(fd, bytes);
+      } catch (error) {
+        closeSync(fd);
+        unlinkSync(path);
+        throw error;
+      }
+      closeSync(fd);
+    });
+    this.syncFile(site, path);
+  }
+
+  /** Creates a symbolic link; never follows or replaces one. */
+  createLink(site: Site, path: DiskPath, target: DiskPath): void {
+    this.#act(site, 'write', path, () => {
+      symlinkSync(target, path);
+    });
+  }
+
+  syncFile(site: Site, path: DiskPath): void {
+    this.#flush(site, path, constants.O_RDONLY);
+  }
+
+  /** Makes the entries of a directory durable. */
+  syncDir(site: Site, path: DiskPath): void {
+    this.#flush(site, path, constants.O_RDONLY | constants.O_DIRECTORY);
+  }
+
+  rename(site: Site, from: DiskPath, to: DiskPath): RenameOutcome {
+    return this.#act(site, 'rename', to, () => {
+      try {
+        renameSync(from, to);
+        return 'done';
+      } catch (error) {
+        const code = errno(error);
+        if (code === 'ENOENT' || code === 'ENOTDIR') return 'missing';
+        if (code === 'EXDEV') return 'cross-device';
+        if (code === 'EISDIR' || code === 'ENOTEMPTY' || code === 'EEXIST') return 'is-directory';
+        throw error;
+      }
+    });
+  }
+
+  /** Hard link. 'exists' when the name is taken: this is our exclusive create with complete content. */
+  link(site: Site, existing: DiskPath, path: DiskPath): 'done' | 'exists' | 'missing' {
+    return this.#act(site, 'link', path, () => {
+      try {
+        linkSync(existing, path);
+        return 'done';
+      } catch (error) {
+        if (errno(error) === 'EEXIST') return 'exists';
+        if (errno(error) === 'ENOENT') return 'missing';
+        throw error;
+      }
+    });
+  }
+
+  /** True when this call removed it. */
+  unlink(site: Site, path: DiskPath): boolean {
+    return this.#act(site, 'unlink', path, () => {
+      try {
+        unlinkSync(path);
+        return true;
+      } catch (error) {
+        if (errno(error) === 'ENOENT' || errno(error) === 'ENOTDIR') return false;
+        throw error;
+      }
+    });
+  }
+
+  /** Makes a directory and its missing parents, each new entry durable before the next. */
+  makeDir(site: Site, path: string, mode = 0o700): void {
+    try {
+      this.#act(site, 'mkdir', path, () => {
+        mkdirSync(path, { mode });
+      });
+    } catch (error) {
+      const code = errno(causeOf(error));
+      if (code === 'EEXIST') return;
+      if (code !== 'ENOENT') throw error;
+      this.makeDir(site, dirname(path), mode);
+      this.makeDir(site, path, mode);
+      return;
+    }
+    this.syncDir(site, dirname(path));
+  }
+
+  /** Removes an empty directory; false when it is not empty or not there. */
+  removeDir(site: Site, path: DiskPath): boolean {
+    return this.#act(site, 'rmdir', path, () => {
+      try {
+        rmdirSync(path);
+        return true;
+      } catch (error) {
+        if (['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errno(error))) return false;
+        throw error;
+      }
+    });
+  }
+
+  #flush(site: Site, path: DiskPath, flags: number): void {
+    if (!this.#sync) return;
+    this.#act(site, 'fsync', path, () => {
+      const fd = openSync(path, flags);
+      try {
+        fsyncSync(fd);
+      } finally {
+        closeSync(fd);
+      }
+    });
+  }
+
+  #act<T>(site: Site, operation: Operation, path: DiskPath, act: () => T): T {
+    try {
+      this.#faults.hit(`${site}:${operation}:before`);
+      const result = act();
+      this.#faults.hit(`${site}:${operation}:after`);
+      return result;
+    } catch (error) {
+      throw diskError(error, path);
+    }
+  }
+}
+
+/** The errno code of a system error, '' for anything else. */
+export function errno(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? error.cause : error;
+}
+
+/** A system error as one of ours, the cause kept. */
+export function diskError(error: unknown, path: DiskPath): unknown {
+  const code = errno(error);
+  const name = path.toString();
+  if (code === 'ENOSPC' || code === 'EDQUOT') return new DurableError('out-of-space', { path: name }, error);
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return new DurableError('permission-denied', { path: name }, error);
+  if (/^E[A-Z0-9]+$/.test(code)) return new DurableError('io-failed', { path: name, errno: code }, error);
+  return error;
+}
+
+function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at, bytes.length - at);
+}

@@ -1,0 +1,81 @@
+/**
+ * Fault points: one before and one after each operation that changes the disk or starts a git process.
+ *
+ * A point is `<site>:<operation>:before` or `…:after`; the site says why the operation is done, the operation is one of
+ * `write`, `fsync`, `rename`, `link`, `unlink`, `mkdir`, `rmdir`, `spawn`. `Disk` and `Git` hit them, so no call can
+ * forget one; crash tests kill or pause a real process at each, and one test holds the points against strace.
+ */
+
+/** Every site there is. A site is added here first, with the reason the operation is done. */
+export const SITES = [
+  // lib/git/objects: a loose object and its journal link
+  'object.temp', // the deflated object, beside its final name
+  'object.publish', // temp becomes the object
+  'object.journal', // hard link that outlives a prune (invariant 5)
+  'object.restore', // a reader puts a pruned object back from the journal
+  'object.drop', // a superseded lease record leaves no litter
+  // lib/git/refs: compare-and-swap in git's own lock protocol (PROTOCOL.md 10, 26)
+  'ticket.write', // who owns the locks of this process
+  'ticket.drop',
+  'ref.lock', // link(ticket, <ref>.lock)
+  'ref.value', // the new value, beside the ref
+  'ref.move', // temp becomes the ref
+  'ref.unlock',
+  'claim.link', // claims/<ticket>: the right to remove a dead owner's lock
+  'claim.unlock', // the dead owner's lock goes
+  'claim.drop',
+] as const;
+
+export type Site = (typeof SITES)[number];
+export type Operation = 'write' | 'fsync' | 'rename' | 'link' | 'unlink' | 'mkdir' | 'rmdir' | 'spawn';
+export type FaultPoint = `${Site}:${Operation}:${'before' | 'after'}`;
+
+export interface Faults {
+  readonly hit: (point: FaultPoint) => void;
+}
+
+export const noFaults: Faults = { hit: () => undefined };
+
+/**
+ * Faults from a plan such as `ref.move:rename:before=kill` or `stage.move:rename:before#3=stop` (the third hit),
+ * several joined by commas; `trace` makes each point visible to strace as an access of `/durable-point/<point>`.
+ * Only the entry points of programs (cli, keeper, test children) read a plan from their environment.
+ */
+export function plannedFaults(plan: string | undefined, act: FaultActions): Faults {
+  if (plan === undefined || plan === '') return noFaults;
+  const rules = plan.split(',').map(parseRule);
+  const seen = new Map<string, number>();
+  return {
+    hit: (point) => {
+      const count = (seen.get(point) ?? 0) + 1;
+      seen.set(point, count);
+      for (const rule of rules) {
+        if (rule.action === 'trace') act.trace(point);
+        else if (rule.point === point && rule.nth === count) act[rule.action](point);
+      }
+    },
+  };
+}
+
+export interface FaultActions {
+  /** Ends this process at once, as SIGKILL does. */
+  readonly kill: (point: FaultPoint) => void;
+  /** Stops this process until SIGCONT. */
+  readonly stop: (point: FaultPoint) => void;
+  /** Throws an out-of-space error, as a full disk does. */
+  readonly enospc: (point: FaultPoint) => void;
+  readonly trace: (point: FaultPoint) => void;
+}
+
+interface Rule {
+  readonly point: string;
+  readonly nth: number;
+  readonly action: keyof FaultActions;
+}
+
+function parseRule(text: string): Rule {
+  if (text === 'trace') return { point: '', nth: 0, action: 'trace' };
+  const match = /^([^#=]+)(?:#(\d+))?=(kill|stop|enospc)$/.exec(text);
+  if (match === null) throw new RangeError(`not a fault rule: ${text}`);
+  return { point: match[1] ?? '', nth: Number(match[2] ?? '1'), action: match[3] as Rule['action'] };
+}
