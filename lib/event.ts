@@ -79,6 +79,17 @@ const baseline = v.strictObject({
   status: kept,
 });
 
+/**
+ * What earlier turns left undecided: an approval not answered or answered and unused, an open conflict, a transaction
+ * without an end. The commits of its request and of its answer, so that folding a turn needs nothing older.
+ */
+const carried = v.strictObject({
+  kind: v.picklist(['approval', 'conflict', 'transaction']),
+  id,
+  commit: oid,
+  answer: v.nullable(oid),
+});
+
 const common = {
   v: v.literal(FORMAT_VERSION),
   seq: v.pipe(v.number(), v.integer(), v.minValue(1)),
@@ -86,13 +97,19 @@ const common = {
   task: id,
   workspace: v.nullable(id),
   turn: v.nullable(id),
-  /** Commit of the turn's first event (null in that very event, and before any turn). */
+  /**
+   * Commit of the newest turn's first event, also in events after that turn's end: folding the present state reads
+   * from there. Null in turn.started itself and before any turn.
+   */
   turnStart: v.nullable(oid),
   agent: v.string(),
   /** Lease id and epoch the append was verified against; null when it is not lease-bound. */
   lease: v.nullable(v.string()),
   epoch: v.nullable(count),
-  /** Idempotency key: the same key in the same turn (for turn.started and task.opened: in the task) is the same event. */
+  /**
+   * Idempotency key: the same type and key since the newest turn's start (for turn.started: in the task) is the same
+   * event and is not appended twice.
+   */
   key: v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(300))),
 };
 
@@ -111,10 +128,13 @@ export const SCHEMAS = {
     baseline,
     instructions: v.array(v.strictObject({ path, digest: sha })),
     checkpoint: v.nullable(oid),
+    /** Commit of `task.opened`. */
+    opened: oid,
     /** Commit of the previous turn's first event in this task. */
     previousTurn: v.nullable(oid),
-    /** Decisions of earlier turns that are still open or answered and unused: the commit of each request. */
-    carried: v.array(v.strictObject({ kind: v.picklist(['approval', 'conflict']), id, commit: oid })),
+    /** The task's newest checkpoint before this turn. */
+    previousCheckpoint: v.nullable(oid),
+    carried: v.array(carried),
     /** The interrupted turn that this one goes on with (durable execution). */
     continues: v.nullable(id),
     readOnly: v.boolean(),
@@ -308,10 +328,18 @@ export const SCHEMAS = {
 
 export type EventType = keyof typeof SCHEMAS;
 export type EventOf<T extends EventType> = v.InferOutput<(typeof SCHEMAS)[T]>;
-export type Event = { [T in EventType]: EventOf<T> }[EventType];
+/** An event, decoded: of any type, or of those named. */
+export type Event<T extends EventType = EventType> = { [K in T]: EventOf<K> }[T];
 
-/** What the caller of an append says; the ledger adds seq, turnStart, task, v and the lease. */
-export type DraftOf<T extends EventType> = Omit<EventOf<T>, keyof typeof common> & {
+/** Fields of turn.started that the ledger knows itself. */
+type Filled = 'opened' | 'previousTurn' | 'previousCheckpoint' | 'carried';
+
+/**
+ * What the caller of an append says. The ledger adds v, seq, at, task, workspace, turnStart, lease, epoch and what
+ * `Filled` names; `turn` defaults to the open turn, `key` to the rule in EVENT_TABLE, `agent` to the appender's.
+ */
+export type DraftOf<T extends EventType> = Omit<EventOf<T>, keyof typeof common | Filled> & {
+  readonly type: T;
   readonly turn?: string | null;
   readonly key?: string | null;
   readonly agent?: string;
@@ -325,6 +353,7 @@ export interface Recorded<T extends EventType = EventType> {
   readonly event: T extends EventType ? EventOf<T> : never;
 }
 
+export type Carried = v.InferOutput<typeof carried>;
 export type Image = v.InferOutput<typeof image>;
 export type FileMode = v.InferOutput<typeof fileMode>;
 export type Touched = v.InferOutput<typeof touched>;
@@ -343,37 +372,45 @@ export interface EventRule {
   readonly appends: Appender;
   readonly leaseBound: boolean;
   readonly allowed: Allowed;
-  /** Which field or rule makes two appends one; '-' where each append is a new event. */
+  /**
+   * What makes two appends one event: fields of the event, or, where the caller gives it, what it is. '-': each append is
+   * a new event, or (approval.resolved, conflict.resolved) a second one is refused.
+   */
   readonly key: string;
 }
 
 export const EVENT_TABLE: { readonly [T in EventType]: EventRule } = {
   'task.opened': { appends: 'anyone', leaseBound: false, allowed: 'none', key: 'task' },
-  'turn.started': { appends: 'holder', leaseBound: true, allowed: 'none', key: 'the turn key, in the task' },
+  'turn.started': { appends: 'holder', leaseBound: true, allowed: 'none', key: 'turn key' },
   'turn.finished': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'turn' },
-  'turn.interrupted': { appends: 'keeper', leaseBound: true, allowed: 'open', key: 'turn' },
-  'turn.recovered': { appends: 'recovery', leaseBound: true, allowed: 'open-or-interrupted', key: 'turn' },
-  'invocation.proposed': { appends: 'holder', leaseBound: true, allowed: 'open', key: "the host's call id" },
-  'invocation.started': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'invocation' },
+  'turn.interrupted': { appends: 'keeper', leaseBound: true, allowed: 'open', key: 'turn, epoch' },
+  'turn.recovered': {
+    appends: 'recovery',
+    leaseBound: true,
+    allowed: 'open-or-interrupted',
+    key: 'turn, epoch',
+  },
+  'invocation.proposed': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'call id' },
+  'invocation.started': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'invocation, epoch' },
   'invocation.finished': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'invocation' },
   'approval.requested': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'approval' },
-  'approval.resolved': { appends: 'person', leaseBound: false, allowed: 'any', key: 'approval' },
-  'approval.consumed': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'approval' },
-  'steering.received': { appends: 'holder', leaseBound: true, allowed: 'open', key: "the host's message id" },
-  'usage.recorded': { appends: 'holder', leaseBound: true, allowed: 'open', key: "the host's call id" },
+  'approval.resolved': { appends: 'person', leaseBound: false, allowed: 'any', key: '-' },
+  'approval.consumed': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'approval, invocation' },
+  'steering.received': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'message id' },
+  'usage.recorded': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'call id' },
   'checkpoint.taken': { appends: 'anyone', leaseBound: false, allowed: 'any', key: 'checkpoint' },
   'transaction.prepared': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
   'transaction.committed': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
   'transaction.rolled-back': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
   'conflict.detected': { appends: 'anyone', leaseBound: false, allowed: 'any', key: 'conflict' },
-  'conflict.resolved': { appends: 'person', leaseBound: false, allowed: 'any', key: 'conflict' },
-  'process.started': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'pid and start time' },
-  'process.reconciled': { appends: 'anyone', leaseBound: false, allowed: 'any', key: 'pid and start time' },
+  'conflict.resolved': { appends: 'person', leaseBound: false, allowed: 'any', key: '-' },
+  'process.started': { appends: 'holder', leaseBound: true, allowed: 'open', key: 'pid, start' },
+  'process.reconciled': { appends: 'anyone', leaseBound: false, allowed: 'any', key: 'pid, start, outcome' },
   'conversation.rewound': { appends: 'person', leaseBound: false, allowed: 'any', key: '-' },
-  'workspace.restored': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'transaction' },
+  'workspace.restored': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'undo' },
   'git.observed': { appends: 'observer', leaseBound: false, allowed: 'any', key: '-' },
-  'lease.acquired': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'lease and epoch' },
-  'lease.lost': { appends: 'observer', leaseBound: false, allowed: 'any', key: 'lease and epoch' },
-  'lease.released': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'lease and epoch' },
+  'lease.acquired': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'lease, epoch' },
+  'lease.lost': { appends: 'observer', leaseBound: false, allowed: 'any', key: 'lost epoch' },
+  'lease.released': { appends: 'holder', leaseBound: true, allowed: 'any', key: 'lease, epoch' },
   'agent.switched': { appends: 'holder', leaseBound: true, allowed: 'any', key: '-' },
 };

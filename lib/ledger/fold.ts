@@ -184,7 +184,7 @@ export class Folding {
     },
     'turn.recovered': (recorded) => {
       this.#inTurn(recorded, (turn) => {
-        turn.state = recorded.event.action === 'resume' ? 'open' : 'recovered';
+        turn.state = 'recovered';
         turn.recovered = recorded;
       });
     },
