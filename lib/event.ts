@@ -135,8 +135,6 @@ export const SCHEMAS = {
     /** The task's newest checkpoint before this turn. */
     previousCheckpoint: v.nullable(oid),
     carried: v.array(carried),
-    /** The interrupted turn that this one goes on with (durable execution). */
-    continues: v.nullable(id),
     readOnly: v.boolean(),
   }),
   'turn.finished': event('turn.finished', {

@@ -189,7 +189,9 @@ export class Folding {
       });
     },
     'invocation.proposed': (recorded) => {
-      this.#inTurn(recorded, (turn) => turn.invocations.push(proposed(recorded)));
+      this.#inTurn(recorded, (turn) => {
+        proposeIn(turn.invocations, proposed(recorded));
+      });
     },
     'invocation.started': ({ event }) => {
       this.#invocation(event.invocation, (invocation) => ({
@@ -386,6 +388,13 @@ function proposed({ event }: Recorded<'invocation.proposed'>): InvocationFold {
     startedAt: null,
     finished: null,
   };
+}
+
+/** A call that waited for an answer is proposed again, under its own id, with what its paths hold when it starts. */
+function proposeIn(invocations: InvocationFold[], call: InvocationFold): void {
+  const at = invocations.findIndex((earlier) => earlier.id === call.id);
+  if (at === -1) invocations.push(call);
+  else if (invocations[at]?.state === 'proposed') invocations[at] = call;
 }
 
 function requested(recorded: Recorded<'approval.requested'>): ApprovalState {
