@@ -1,0 +1,77 @@
+/**
+ * The documents of recovery that other programs read: `recover --json` before a repair and after one.
+ *
+ * Field names and values are a contract (the README's section on documents); object ids are hex, times ISO 8601 UTC.
+ */
+import type { FileState, InvocationState } from '../event.js';
+import type { Json } from '../canonical.js';
+
+export interface RecoverReport {
+  /** Empty: nothing was interrupted. Oldest turn first. */
+  readonly interrupted: readonly InterruptedTurn[];
+}
+
+export interface InterruptedTurn {
+  readonly turn: string;
+  readonly task: string;
+  readonly objective: string;
+  readonly agent: string;
+  readonly startedAt: string;
+  readonly lastEventAt: string;
+  /** 'keeper' or 'library' where an event says so, 'recover' where this report found the holder dead. */
+  readonly detectedBy: 'keeper' | 'recover' | 'library';
+  readonly invocations: readonly ReportedInvocation[];
+  readonly files: readonly ReportedFile[];
+  /** Pending ones, oldest first. */
+  readonly approvals: readonly ReportedApproval[];
+  readonly orphans: readonly ReportedOrphan[];
+  readonly gitStatusMatches: boolean;
+  /** Paths, sorted, on which `git status` and this report do not agree. */
+  readonly drift: readonly string[];
+}
+
+export interface ReportedInvocation {
+  readonly id: string;
+  readonly tool: string;
+  readonly state: InvocationState;
+  readonly summary: string;
+}
+
+export interface ReportedFile {
+  readonly path: string;
+  readonly state: FileState;
+  readonly before: string | null;
+  /** null both for "no file" and for "not known": the state 'changed' tells them apart. */
+  readonly expected: string | null;
+  readonly now: string | null;
+}
+
+export interface ReportedApproval {
+  readonly id: string;
+  readonly tool: string;
+  /** The exact arguments of the request; null when their bytes were purged. */
+  readonly args: Json;
+  readonly fingerprint: string;
+  readonly requestedAt: string;
+}
+
+export interface ReportedOrphan {
+  readonly pid: number;
+  readonly command: string;
+  /** null when only the system knows of it, not the ledger. */
+  readonly startedAt: string | null;
+}
+
+export type RepairAction = 'keep' | 'roll-back' | 'roll-forward';
+
+export interface RepairResult {
+  readonly turn: string;
+  readonly action: RepairAction;
+  /** Paths whose bytes were put back or brought forward, sorted. */
+  readonly restored: readonly string[];
+  readonly removed: readonly string[];
+  /** Paths left alone because somebody else changed them, sorted. */
+  readonly kept: readonly string[];
+  /** The tree just before the repair: restoring it undoes the repair. */
+  readonly checkpoint: string | null;
+}
