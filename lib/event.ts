@@ -150,7 +150,8 @@ export const SCHEMAS = {
     survivors: v.array(process),
   }),
   'turn.recovered': event('turn.recovered', {
-    action: v.picklist(['keep', 'roll-back', 'roll-forward']),
+    /** 'resume' lets the same turn go on under the new epoch; after the others it is over. */
+    action: v.picklist(['keep', 'roll-back', 'roll-forward', 'resume']),
     /** The checkpoint just before the repair: restoring it undoes the repair. */
     checkpoint: v.nullable(oid),
     /** The recovery report this repair acted on, canonical JSON. */

@@ -184,7 +184,7 @@ export class Folding {
     },
     'turn.recovered': (recorded) => {
       this.#inTurn(recorded, (turn) => {
-        turn.state = 'recovered';
+        turn.state = recorded.event.action === 'resume' ? 'open' : 'recovered';
         turn.recovered = recorded;
       });
     },

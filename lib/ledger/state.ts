@@ -40,7 +40,7 @@ export interface TaskState {
   readonly epochs: ReadonlyMap<string, number>;
 }
 
-/** open → finished, or open → (interrupted →) recovered. A turn that goes on after that is a new one: `continues`. */
+/** open → finished, or open → (interrupted →) recovered; `turn.recovered` with action 'resume' leads back to open. */
 export type TurnPhase = 'open' | 'finished' | 'interrupted' | 'recovered';
 
 export interface TurnState {
@@ -55,6 +55,7 @@ export interface TurnState {
   readonly processes: readonly ProcessFold[];
   readonly checkpoints: readonly CheckpointFold[];
   readonly restores: readonly Recorded<'workspace.restored'>[];
+  /** The newest of each; earlier ones of a resumed turn stay in the ledger. */
   readonly interrupted: Recorded<'turn.interrupted'> | null;
   readonly recovered: Recorded<'turn.recovered'> | null;
   readonly finished: Recorded<'turn.finished'> | null;
