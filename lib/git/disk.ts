@@ -11,6 +11,7 @@
 import {
   closeSync,
   constants,
+  fchmodSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -27,6 +28,9 @@ import type { Faults, Operation, Site } from './fault.js';
 
 export type DiskPath = string | Buffer;
 
+/** Permission bits of a new file: a number is cut by the umask, `exact` is not. */
+export type FileBits = number | { readonly exact: number };
+
 /** 'done', or what stood in the way; anything else is thrown. */
 export type RenameOutcome = 'done' | 'missing' | 'cross-device' | 'is-directory';
 
@@ -39,12 +43,17 @@ export class Disk {
     this.#sync = sync;
   }
 
-  /** Creates a new file (never over an existing one), writes all of it and flushes its data. */
-  create(site: Site, path: DiskPath, bytes: Uint8Array, mode = 0o600): void {
+  /**
+   * Creates a new file (never over an existing one), writes all of it and flushes its data. A mode as a number goes
+   * through the process's umask, as for any new file; `{ exact }` is set as it is (the bits of a file that is replaced).
+   */
+  create(site: Site, path: DiskPath, bytes: Uint8Array, mode: FileBits = 0o600): void {
+    const bits = typeof mode === 'number' ? mode : 0o600;
     this.#act(site, 'write', path, () => {
-      const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode);
+      const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, bits);
       try {
         writeAll(fd, bytes);
+        if (typeof mode !== 'number') fchmodSync(fd, mode.exact);
       } catch (error) {
         closeSync(fd);
         unlinkSync(path);
