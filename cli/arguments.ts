@@ -1,0 +1,44 @@
+/** Parsed arguments, read by name with their type: the parser has refused unknown ones before. */
+import { DurableError } from '../lib/errors.js';
+
+export class Arguments {
+  readonly #values: Readonly<Record<string, unknown>>;
+
+  constructor(values: Readonly<Record<string, unknown>>) {
+    this.#values = values;
+  }
+
+  flag(name: string): boolean {
+    return this.#values[name] === true;
+  }
+
+  /** The option's text, null when it was not given. */
+  text(name: string): string | null {
+    const value = this.#values[name];
+    return typeof value === 'string' ? value : null;
+  }
+
+  /** A text that the parser has demanded. */
+  required(name: string): string {
+    const value = this.text(name);
+    if (value === null || value === '') throw usage(`'${name}' must not be empty`);
+    return value;
+  }
+
+  /** A whole number from `least` up, null when it was not given. */
+  count(name: string, least = 0): number | null {
+    const value = this.#values[name];
+    if (value === undefined) return null;
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value;
+    throw usage(`--${name} takes a whole number from ${String(least)} up`);
+  }
+
+  words(name: string): string[] {
+    const value = this.#values[name];
+    return Array.isArray(value) ? value.filter((word) => typeof word === 'string') : [];
+  }
+}
+
+export function usage(detail: string): DurableError<'usage'> {
+  return new DurableError('usage', { detail });
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env node
+/**
+ * The program `git-durable` (also `durable`, and `git durable` through git).
+ *
+ * It reads what the library may not read by itself (arguments, environment, clock, fault plan), calls one verb, and is
+ * the one place that ends the process. Errors are one sentence on standard error that begins with `git-durable:`.
+ */
+import { readFileSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { DurableError } from '../lib/errors.js';
+import { plannedFaults } from '../lib/git/fault.js';
+import { processFaultActions } from '../lib/git/fault-actions.js';
+import { systemHost } from '../lib/host.js';
+import { EXIT, exitCodeOf, sentenceOf } from './exit.js';
+import { Output } from './output.js';
+import { givenWords } from './words.js';
+
+const WITHOUT_TERMINAL = 80;
+
+async function main(words: readonly string[]): Promise<number> {
+  const options = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
+  const output = new Output(process.stdout, process.stderr, {
+    json: options.includes('--json'),
+    env: process.env,
+  });
+  try {
+    const code = await dispatch(words, output);
+    await said();
+    if (output.failure === null) return code;
+    output.note(`standard output cannot be written: ${output.failure.message}`);
+    return EXIT.failed;
+  } catch (error) {
+    output.note(sentenceOf(error));
+    return exitCodeOf(error);
+  }
+}
+
+async function dispatch(words: readonly string[], output: Output): Promise<number> {
+  const version = ownVersion();
+  if (words[0] === '--version') {
+    output.line(version);
+    return EXIT.done;
+  }
+  const { VERBS } = await import('./verbs.js');
+  const { parse } = await import('./parse.js');
+  const parsed = parse(words, VERBS, process.stdout.isTTY ? process.stdout.columns : WITHOUT_TERMINAL);
+  if (parsed.kind === 'help') {
+    output.line(parsed.text);
+    return EXIT.done;
+  }
+  if (parsed.arguments.flag('version')) {
+    output.line(version);
+    return EXIT.done;
+  }
+  const { run } = await parsed.verb.load();
+  return run({
+    host: systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid))),
+    dir: callersFolder(parsed.arguments.text('C')),
+    output,
+    arguments: parsed.arguments,
+    command: parsed.command,
+    version,
+  });
+}
+
+/** A write that failed is reported by an event of the next turn of the loop. */
+function said(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+function callersFolder(given: string | null): string {
+  try {
+    return realpathSync(resolve(process.cwd(), given ?? '.'));
+  } catch (error) {
+    throw new DurableError('usage', { detail: `cannot change to '${given ?? '.'}'` }, error);
+  }
+}
+
+function ownVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const found = /"version":\s*"([^"]+)"/.exec(text);
+  return found?.[1] ?? 'unknown';
+}
+
+// Standard output and error are written synchronously to files, pipes and terminals (POSIX), so nothing is cut off here.
+process.exit(await main(givenWords(process.argv, process.execArgv)));

@@ -1,0 +1,234 @@
+/**
+ * Every verb of this program: one table that the parser, `--help`, the man page's test and the README's test read.
+ *
+ * A body is imported only when its verb is called, since imports dominate the cost of a short command.
+ */
+import type { OptionDefinition, PositionalDefinition, VerbDefinition } from './verb.js';
+
+/** Options of every verb. */
+export const GLOBAL_OPTIONS = {
+  C: { type: 'string', value: 'DIR', describe: 'Work as if started in DIR' },
+  json: { type: 'boolean', describe: 'Print one JSON document on standard output' },
+} as const satisfies Readonly<Record<string, OptionDefinition>>;
+
+const one = (name: string, describe: string): PositionalDefinition => ({
+  name,
+  describe,
+  required: true,
+  many: false,
+});
+const maybe = (name: string, describe: string): PositionalDefinition => ({
+  name,
+  describe,
+  required: false,
+  many: false,
+});
+const paths = (describe: string): PositionalDefinition => ({
+  name: 'path',
+  describe,
+  required: false,
+  many: true,
+});
+
+const flag = (describe: string): OptionDefinition => ({ type: 'boolean', describe });
+const text = (value: string, describe: string): OptionDefinition => ({ type: 'string', value, describe });
+const number = (value: string, describe: string): OptionDefinition => ({ type: 'number', value, describe });
+
+type Reading = Pick<VerbDefinition, 'positionals' | 'options' | 'rest'>;
+const plain: Reading = { positionals: [], options: {}, rest: 'none' };
+
+const SETUP: readonly VerbDefinition[] = [
+  {
+    ...plain,
+    name: 'init',
+    describe: 'Give this work tree an id, so that turns can be recorded in it',
+    options: {
+      agent: text('NAME', 'Install the hooks of this agent (not in this version)'),
+      shared: flag("Install into the repository's shared files (not in this version)"),
+      fence: {
+        type: 'string',
+        value: 'MODE',
+        choices: ['strict', 'hooks', 'off'],
+        describe: 'How manual staging is refused in a turn (only off in this version)',
+      },
+      'dry-run': flag('Only print what would be touched'),
+    },
+    load: () => import('./verbs/init.js'),
+  },
+  {
+    ...plain,
+    name: 'uninstall',
+    describe: 'Remove exactly what init and the turns since have put into the git dir',
+    options: {
+      purge: flag('Also remove every ref of ours: the ledgers, the checkpoints and their contents are gone'),
+    },
+    load: () => import('./verbs/uninstall.js'),
+  },
+];
+
+const STATE: readonly VerbDefinition[] = [
+  {
+    ...plain,
+    name: 'status',
+    describe: 'Show the lease, the turn, what was interrupted and what waits for a decision',
+    options: { 'exit-code': flag('Exit 3 when something needs attention') },
+    load: () => import('./verbs/status.js'),
+  },
+  {
+    ...plain,
+    name: 'doctor',
+    describe: 'Find what is broken and say what mends it',
+    options: { fix: flag('Mend it') },
+    load: () => import('./verbs/doctor.js'),
+  },
+  {
+    ...plain,
+    name: 'log',
+    describe: 'Show the events of a task, oldest first',
+    positionals: [maybe('task', "The task; default: the work tree's current or last one")],
+    options: {
+      turn: text('TURN', 'Only events of this turn'),
+      type: text('TYPE', 'Only events of this type'),
+      number: { ...number('N', 'Only the last N events'), alias: 'n' },
+    },
+    load: () => import('./verbs/log.js'),
+  },
+  {
+    ...plain,
+    name: 'show',
+    describe: 'Show an event, turn, call, approval, checkpoint or task by any id prefix',
+    positionals: [one('id', 'An id, a prefix of one, a commit, or the number of an event')],
+    load: () => import('./verbs/show.js'),
+  },
+  {
+    ...plain,
+    name: 'verify',
+    describe: 'Check the SHA-256 chain, the objects and the epochs',
+    positionals: [maybe('task', 'The task; default: every one')],
+    load: () => import('./verbs/verify.js'),
+  },
+  {
+    ...plain,
+    name: 'lease',
+    describe: 'Show who holds the work tree, or give it up',
+    positionals: [{ ...maybe('action', 'Give the lease up'), choices: ['release'] }],
+    load: () => import('./verbs/lease.js'),
+  },
+];
+
+const FILES: readonly VerbDefinition[] = [
+  {
+    ...plain,
+    name: 'recover',
+    describe: 'Report what an interrupted turn left, or repair it',
+    options: {
+      'roll-back': flag('Put every file of the turn back to where it was at its start'),
+      'roll-forward': flag('Bring every file of the turn to its last intended content'),
+      keep: flag('Leave every file as it is and record the verdicts'),
+      'take-over': flag('End the recorded processes of a live but stuck holder first'),
+      turn: text('TURN', 'The turn, when more than one is interrupted'),
+      all: flag('Report on every work tree'),
+    },
+    load: () => import('./verbs/recover.js'),
+  },
+  {
+    ...plain,
+    name: 'checkpoint',
+    describe: 'Take a byte-exact snapshot of the work tree',
+    positionals: [paths('Kept even when ignored')],
+    options: { message: { ...text('TEXT', 'What it is'), alias: 'm' } },
+    rest: 'positional',
+    load: () => import('./verbs/checkpoint.js'),
+  },
+  {
+    ...plain,
+    name: 'checkpoints',
+    describe: 'List the snapshots, oldest first',
+    load: () => import('./verbs/checkpoints.js'),
+  },
+  {
+    ...plain,
+    name: 'diff',
+    describe: 'Compare two checkpoints, or one with the work tree',
+    positionals: [one('a', 'A checkpoint'), maybe('b', 'Another one; default: the work tree')],
+    load: () => import('./verbs/diff.js'),
+  },
+  {
+    ...plain,
+    name: 'restore',
+    describe:
+      'Bring the work tree, or some paths, back to a checkpoint; undone by restoring the one it prints',
+    positionals: [one('checkpoint', 'The checkpoint'), paths('A file, or a folder and all below it')],
+    options: { 'dry-run': flag('Only print what would change') },
+    rest: 'positional',
+    load: () => import('./verbs/restore.js'),
+  },
+];
+
+const WORK: readonly VerbDefinition[] = [
+  {
+    ...plain,
+    name: 'run',
+    describe: 'Run a command as one turn, under the lease',
+    options: {
+      objective: text('TEXT', 'What it is for; default: the command line'),
+      task: text('ID', "The task, or 'new'"),
+      report: text('FILE', 'Write {turn, started, exit, signal} there at the end'),
+      recover: {
+        type: 'string',
+        value: 'HOW',
+        choices: ['keep', 'roll-back', 'roll-forward'],
+        describe: 'What to do about interrupted work first',
+      },
+    },
+    rest: 'command',
+    load: () => import('./verbs/run.js'),
+  },
+  {
+    ...plain,
+    name: 'ask',
+    describe: 'Ask for approval of exact arguments, in the current turn',
+    options: {
+      tool: text('NAME', 'The tool that wants to run'),
+      args: text('JSON', 'Its exact arguments, or @FILE'),
+      wait: number('SECONDS', 'Wait that long for the answer'),
+    },
+    rest: 'command',
+    load: () => import('./verbs/ask.js'),
+  },
+  {
+    ...plain,
+    name: 'approvals',
+    describe: 'List decisions, oldest first',
+    load: () => import('./verbs/approvals.js'),
+  },
+  {
+    ...plain,
+    name: 'approve',
+    describe: 'Approve a request',
+    positionals: [one('id', 'The approval')],
+    load: () => import('./verbs/approve.js'),
+  },
+  {
+    ...plain,
+    name: 'reject',
+    describe: 'Reject a request and say why',
+    positionals: [one('id', 'The approval')],
+    options: { feedback: text('TEXT', 'Given to the agent verbatim') },
+    load: () => import('./verbs/reject.js'),
+  },
+  {
+    ...plain,
+    name: 'drill',
+    describe: 'Kill a scripted agent at a random moment and check what is known afterwards',
+    options: {
+      rounds: number('N', 'How many kills'),
+      seed: number('S', 'Start of the random numbers'),
+      agent: text('NAME', 'The agent to kill'),
+      bare: flag('Without this program: what the agent alone knows'),
+    },
+    load: () => import('./verbs/drill.js'),
+  },
+];
+
+export const VERBS: readonly VerbDefinition[] = [...SETUP, ...STATE, ...FILES, ...WORK];

@@ -1,0 +1,113 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import test from 'ava';
+import { VERBS } from '../../cli/verbs.js';
+import { durable, PROGRAM } from '../helpers/program.js';
+import { scratch } from '../helpers/scratch.js';
+
+const manifest = new URL('../../../package.json', import.meta.url);
+
+test('--version prints the version of the package, before and after a verb', (t) => {
+  const place = scratch(t, { repository: false });
+  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
+  for (const words of [['--version'], ['status', '--version']]) {
+    const ran = durable(place, words);
+    t.deepEqual([ran.code, ran.stdout, ran.stderr], [0, `${version}\n`, '']);
+  }
+});
+
+test('--version loads neither yargs nor the library of objects', (t) => {
+  const place = scratch(t, { repository: false });
+  const tell =
+    'export const resolve = async (name, context, next) => { const found = await next(name, context); process._rawDebug(found.url); return found; }';
+  const hook = `import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${tell}`)});`;
+  const loaded = place.run(process.execPath, [
+    '--import',
+    `data:text/javascript,${hook}`,
+    PROGRAM,
+    '--version',
+  ]);
+  t.is(loaded.code, 0);
+  t.regex(loaded.stderr, /cli\/output\.js/);
+  t.notRegex(loaded.stderr, /yargs|isomorphic-git|fs-extra|valibot/);
+});
+
+const WRONG: readonly (readonly [words: readonly string[], says: RegExp])[] = [
+  [[], /name a verb/],
+  [['frobnicate'], /unknown verb or option: frobnicate/],
+  [['status', '--frobnicate'], /unknown verb or option: frobnicate/],
+  [['status', 'extra'], /unknown verb or option: extra/],
+  [['status', '--', 'extra'], /takes nothing after '--'/],
+  [['restore'], /not enough/],
+  [['lease', 'seize'], /choices/i],
+  [['log', '-n'], /not enough arguments following: n/],
+  [['init', '--fence', 'tall'], /choices/i],
+  [['-C', '/nonexistent/folder', 'status'], /cannot change to '\/nonexistent\/folder'/],
+];
+
+for (const [words, says] of WRONG) {
+  test(`wrong usage leaves with 2 and one sentence on standard error: durable ${words.join(' ')}`, (t) => {
+    const ran = durable(scratch(t, { repository: false }), words);
+    t.is(ran.code, 2);
+    t.is(ran.stdout, '');
+    t.regex(ran.stderr, /^git-durable: [^\n]+\n$/);
+    t.regex(ran.stderr, says);
+  });
+}
+
+test('--json neither moves the message to standard output nor changes the code', (t) => {
+  const ran = durable(scratch(t, { repository: false }), ['status', '--json', '--frobnicate']);
+  t.deepEqual([ran.code, ran.stdout], [2, '']);
+  t.regex(ran.stderr, /^git-durable: /);
+});
+
+test('--help of the program names every verb, and of a verb every option of it', (t) => {
+  const place = scratch(t, { repository: false });
+  const help = durable(place, ['--help']).stdout;
+  t.true(VERBS.length > 15);
+  for (const verb of VERBS) t.regex(help, new RegExp(`durable ${verb.name}\\b`));
+  const recover = durable(place, ['help', 'recover']).stdout;
+  for (const option of ['roll-back', 'roll-forward', 'keep', 'take-over', 'turn', 'all', 'json', 'C'])
+    t.regex(recover, new RegExp(`-${option}\\b`));
+});
+
+test('the command line of a user with another language is answered the same', (t) => {
+  const place = scratch(t, { repository: false });
+  const ran = durable(place, ['restore'], { env: { LC_ALL: 'de_DE.UTF-8', LANG: 'de_DE.UTF-8' } });
+  t.regex(ran.stderr, /not enough non-option arguments/);
+});
+
+test('a reader that goes away is no crash', async (t) => {
+  const place = scratch(t, { repository: false });
+  const child = spawn(process.execPath, [PROGRAM, '--help'], {
+    env: place.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.destroy();
+  let said = '';
+  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number];
+  t.deepEqual([code, said], [0, '']);
+});
+
+test('output that cannot be written is a failure with a sentence', (t) => {
+  const full = openSync('/dev/full', 'w');
+  t.teardown(() => {
+    closeSync(full);
+  });
+  const place = scratch(t, { repository: false });
+  const ran = spawnSync(process.execPath, [PROGRAM, '--help'], {
+    env: place.env,
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  });
+  t.is(ran.status, 1);
+  t.regex(ran.stderr, /^git-durable: standard output cannot be written: ENOSPC/);
+});
+
+test('closed standard streams are no crash', (t) => {
+  const place = scratch(t, { repository: false });
+  const ran = place.run('/bin/sh', ['-c', '"$@" <&- >&- 2>&-', 'sh', process.execPath, PROGRAM, '--help']);
+  t.is(ran.code, 0);
+});
