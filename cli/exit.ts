@@ -29,6 +29,8 @@ const BY_ERROR: { readonly [C in ErrorCode]: ExitCode } = {
   'git-failed': EXIT.failed,
   'ref-locked': EXIT.failed,
   'ref-moved': EXIT.failed,
+  'ref-conflict': EXIT.failed,
+  'ref-damaged': EXIT.failed,
   'object-missing': EXIT.failed,
   'object-damaged': EXIT.failed,
   'out-of-space': EXIT.failed,

@@ -30,6 +30,8 @@ export interface ErrorFields {
   // storage
   'ref-locked': { ref: string; owner: string; waitedMs: number };
   'ref-moved': { ref: string; expected: string | null; actual: string | null };
+  'ref-conflict': { ref: string; other: string };
+  'ref-damaged': { ref: string; detail: string };
   'object-missing': { oid: string; needed: string };
   'object-damaged': { oid: string; detail: string };
   'out-of-space': { path: string };
@@ -122,6 +124,10 @@ const SENTENCES: Sentences = {
     `'${f.ref}' stayed locked by ${f.owner} for ${String(f.waitedMs)} ms; end that process, or try again when it is done`,
   'ref-moved': (f) =>
     `'${f.ref}' is at ${f.actual ?? 'nothing'}, not at ${f.expected ?? 'nothing'}; another process moved it: read it and try again`,
+  'ref-conflict': (f) =>
+    `'${f.ref}' cannot be made beside '${f.other}', since one name is a folder of the other; choose another name, or remove it: git update-ref -d ${f.other}`,
+  'ref-damaged': (f) =>
+    `'${f.ref}' holds no object id (${f.detail}); type 'git durable doctor', or look for its last value in a clone`,
   'object-missing': (f) =>
     `object ${f.oid} is missing (needed: ${f.needed}); type 'git durable doctor', or fetch it from a clone that has it`,
   'object-damaged': (f) => `object ${f.oid} is damaged (${f.detail}); type 'git durable doctor'`,

@@ -9,9 +9,9 @@
 /** Every site there is. A site is added here first, with the reason the operation is done. */
 export const SITES = [
   // lib/git/objects: a loose object and its journal link
-  'object.temp', // the deflated object, beside its final name
-  'object.publish', // temp becomes the object
-  'object.journal', // hard link that outlives a prune (invariant 5)
+  'object.temp', // the deflated object, among the tickets: a prune takes away temporary files beside objects
+  'object.journal', // temp becomes the journal's entry, which outlives a prune (invariant 5)
+  'object.publish', // the journal's file is linked as the loose object
   'object.restore', // a reader puts a pruned object back from the journal
   'object.drop', // a superseded lease record leaves no litter
   // lib/git/refs: compare-and-swap in git's own lock protocol (PROTOCOL.md 10, 26)

@@ -1,0 +1,151 @@
+/**
+ * Loose objects that are really on disk, and the journal that outlives a prune (DESIGN.md, invariants 1 and 5).
+ *
+ * `publish` order, each step flushed before the next: temporary file in `tickets/` · renamed to `journal/<oid>` · hard
+ * link at `objects/xx/…`. Git skips an object that exists, be it torn or not flushed; this never does: whatever is at
+ * the final name and is not our own flushed file is replaced by it. Two writers of one object replace each other's
+ * equal bytes.
+ *
+ * The temporary file is not beside the object, where `git prune --expire=now` takes it away while it is in use.
+ *
+ * Crash points: before the journal's rename nothing exists but a temporary file that goes with its dead ticket; after
+ * it the object can be read (a reader that misses it restores it). A prune or repack may remove `objects/xx/…` at any
+ * moment; the journal keeps the bytes until `dropJournal`, which is only for what a pack of ours has, or for litter.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { hasCode } from '../errors.js';
+import { errno, type Disk } from './disk.js';
+import type { Layout } from './layout.js';
+import { decodeLoose, type GitObject } from './objects-format.js';
+import type { Tickets } from './tickets.js';
+import type { Site } from './fault.js';
+
+/** Git makes objects read-only. */
+const OBJECT_MODE = 0o444;
+
+export class LooseObjects {
+  readonly #layout: Layout;
+  readonly #disk: Disk;
+  readonly #tickets: Tickets;
+  #journalFlushed = false;
+
+  constructor(parts: { layout: Layout; disk: Disk; tickets: Tickets }) {
+    this.#layout = parts.layout;
+    this.#disk = parts.disk;
+    this.#tickets = parts.tickets;
+  }
+
+  /** Puts the deflated bytes of an object on disk: durable, journalled, and loose even when a pack has it. */
+  publish(oid: string, bytes: Uint8Array): void {
+    const journal = this.#journal(oid);
+    const temp = this.#tickets.temp();
+    this.#disk.create('object.temp', temp, bytes, OBJECT_MODE);
+    this.#makeJournal();
+    this.#disk.rename('object.journal', temp, journal);
+    this.#disk.syncDir('object.journal', dirname(journal));
+    this.#link('object.publish', journal, this.#path(oid));
+  }
+
+  /** True when the object's loose file and journal entry are one file: written by `publish`, by whomever. */
+  isPublished(oid: string): boolean {
+    const loose = statSync(this.#path(oid), { bigint: true, throwIfNoEntry: false });
+    const journal = statSync(this.#journal(oid), { bigint: true, throwIfNoEntry: false });
+    return loose !== undefined && journal !== undefined && loose.ino === journal.ino;
+  }
+
+  /** The loose object; 'missing', or 'damaged' when its file is torn or holds something else. */
+  read(oid: string): GitObject | 'missing' | 'damaged' {
+    return this.#decode(oid, this.#path(oid));
+  }
+
+  /** Puts a lost or torn object back from the journal, if the journal's bytes are really that object. */
+  restore(oid: string): GitObject | null {
+    const journal = this.#journal(oid);
+    const object = this.#decode(oid, journal);
+    if (object === 'missing' || object === 'damaged') return null;
+    try {
+      this.#link('object.restore', journal, this.#path(oid));
+    } catch (error) {
+      // A read-only git dir can be read all the same.
+      if (!hasCode(error, 'permission-denied')) throw error;
+    }
+    return object;
+  }
+
+  /** Removes an object of ours that nothing names any more: its loose file and its journal entry. */
+  drop(oid: string): void {
+    this.#disk.unlink('object.drop', this.#path(oid));
+    this.dropJournal(oid);
+  }
+
+  /** Ends the protection of an object that a pack of ours has. */
+  dropJournal(oid: string): void {
+    this.#disk.unlink('object.drop', this.#journal(oid));
+  }
+
+  /** Object ids in the journal, in no order. */
+  journalled(): string[] {
+    try {
+      return readdirSync(join(this.#layout.shared, 'journal'));
+    } catch (error) {
+      if (errno(error) === 'ENOENT') return [];
+      throw error;
+    }
+  }
+
+  /** Makes `path` a link of the journal's file, over whatever else is there, and flushes the folder. */
+  #link(site: Site, journal: string, path: string): void {
+    for (let tries = 0; ; tries += 1) {
+      const outcome = this.#disk.link(site, journal, path);
+      if (outcome === 'done') break;
+      if (outcome === 'exists') {
+        if (sameFile(journal, path)) break;
+        this.#replace(site, journal, path);
+        break;
+      }
+      // A fan-out folder that git removed, empty, between two tries; or the journal's entry was dropped.
+      if (tries === 8) throw new Error(`cannot link ${path}`);
+      this.#disk.makeDir(site, dirname(path), 0o777);
+    }
+    this.#disk.syncDir(site, dirname(path));
+  }
+
+  #replace(site: Site, journal: string, path: string): void {
+    const temp = this.#tickets.temp();
+    this.#disk.link(site, journal, temp);
+    this.#disk.rename(site, temp, path);
+  }
+
+  /** The journal's own entries, once a process: whoever made the folder may have been killed before it flushed. */
+  #makeJournal(): void {
+    if (this.#journalFlushed) return;
+    const { shared, commonDir } = this.#layout;
+    this.#disk.makeDir('object.journal', join(shared, 'journal'));
+    this.#disk.syncDir('object.journal', shared);
+    this.#disk.syncDir('object.journal', commonDir);
+    this.#journalFlushed = true;
+  }
+
+  #decode(oid: string, path: string): GitObject | 'missing' | 'damaged' {
+    try {
+      return decodeLoose(this.#layout.objectFormat, oid, readFileSync(path)) ?? 'damaged';
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR'].includes(errno(error))) return 'missing';
+      throw error;
+    }
+  }
+
+  #path(oid: string): string {
+    return join(this.#layout.commonDir, 'objects', oid.slice(0, 2), oid.slice(2));
+  }
+
+  #journal(oid: string): string {
+    return join(this.#layout.shared, 'journal', oid);
+  }
+}
+
+function sameFile(a: string, b: string): boolean {
+  const [first, second] = [a, b].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
+  return first !== undefined && second !== undefined && first.ino === second.ino && first.dev === second.dev;
+}

@@ -1,0 +1,97 @@
+/**
+ * One opened repository: everything that reads or writes it, put together once.
+ *
+ * `openStorage` looks and writes nothing. `close` ends the reading git process and removes this process's ticket; a
+ * program that does not close can still end, and what it leaves is removed by the next process that takes a lock.
+ */
+import { join } from 'node:path';
+import { DurableError } from '../errors.js';
+import type { Host } from '../host.js';
+import { Locks } from './claims.js';
+import { Disk } from './disk.js';
+import { identityOf, type Identity } from './identity.js';
+import { survey, type Config, type Layout } from './layout.js';
+import { LooseObjects } from './loose.js';
+import { DurableObjects, nativeBackend, type ObjectStore } from './objects.js';
+import { Git } from './process.js';
+import { FileRefs, type RefStore } from './refs.js';
+import { Tickets } from './tickets.js';
+
+export interface Settings {
+  /** durable.fsync: whether every append is flushed. */
+  readonly fsync: boolean;
+  /** durable.maxFileSize in bytes: larger files are named by a checkpoint, not kept. */
+  readonly maxFileSize: number;
+  /** durable.ttl in milliseconds. */
+  readonly ttlMs: number;
+}
+
+export interface Storage {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly disk: Disk;
+  readonly git: Git;
+  readonly objects: ObjectStore;
+  readonly refs: RefStore;
+  readonly identity: Identity;
+  readonly settings: Settings;
+  /** Merged git configuration under `durable.` and a few keys of git's own, as it was at opening. */
+  readonly config: Config;
+  readonly tickets: Tickets;
+  readonly locks: Locks;
+  /** The journal and loose files below `objects`. */
+  readonly loose: LooseObjects;
+  close(): Promise<void>;
+}
+
+/** Errors: those of `discover`, and 'usage' for a setting that cannot be read. */
+export async function openStorage(dir: string, host: Host): Promise<Storage> {
+  const { layout, config } = await survey(dir, host);
+  const settings = settingsOf(config);
+  const disk = new Disk(host.faults, settings.fsync);
+  const git = new Git(layout.workTree, host.env, host.faults);
+  const identity = identityOf(host);
+  const tickets = new Tickets({ dir: join(layout.shared, 'tickets'), host, identity });
+  const locks = new Locks({ disk, claims: join(layout.shared, 'claims'), tickets, identity });
+  const loose = new LooseObjects({ layout, disk, tickets });
+  const objects = new DurableObjects({ layout, git, loose, backend: nativeBackend(git) });
+  const refs = new FileRefs({ layout, disk, tickets, locks, host });
+  const close = async (): Promise<void> => {
+    await objects.close();
+    tickets.drop();
+  };
+  return { host, layout, disk, git, objects, refs, identity, settings, config, tickets, locks, loose, close };
+}
+
+function settingsOf(config: Config): Settings {
+  return {
+    fsync: bool(config, 'durable.fsync', true),
+    maxFileSize: size(config, 'durable.maxfilesize', 64 * 1024 * 1024),
+    ttlMs: size(config, 'durable.ttl', 30) * 1000,
+  };
+}
+
+/** As git reads booleans (git-config, "Values"). */
+function bool(config: Config, key: string, otherwise: boolean): boolean {
+  const text = config.get(key)?.toLowerCase();
+  if (text === undefined) return otherwise;
+  if (['true', 'yes', 'on', '1'].includes(text)) return true;
+  if (['false', 'no', 'off', '0', ''].includes(text)) return false;
+  throw unreadable(key, text, 'true or false');
+}
+
+/** As git reads integers: k, m and g are powers of 1024. */
+function size(config: Config, key: string, otherwise: number): number {
+  const text = config.get(key);
+  if (text === undefined) return otherwise;
+  const match = /^(\d+)([kmg]?)$/i.exec(text.trim());
+  if (match === null) throw unreadable(key, text, 'a number, with k, m or g');
+  const power = ['', 'k', 'm', 'g'].indexOf((match[2] ?? '').toLowerCase());
+  return Number(match[1]) * 1024 ** power;
+}
+
+function unreadable(key: string, text: string, wanted: string): DurableError {
+  return new DurableError('usage', {
+    detail: `the setting ${key} is '${text}' and must be ${wanted}; type: git config ${key} VALUE`,
+  });
+}
