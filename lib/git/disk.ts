@@ -123,7 +123,7 @@ export class Disk {
   }
 
   /** Makes a directory and its missing parents, each new entry durable before the next. */
-  makeDir(site: Site, path: string, mode = 0o700): void {
+  makeDir(site: Site, path: DiskPath, mode = 0o700): void {
     try {
       this.#act(site, 'mkdir', path, () => {
         mkdirSync(path, { mode });
@@ -132,11 +132,11 @@ export class Disk {
       const code = errno(causeOf(error));
       if (code === 'EEXIST') return;
       if (code !== 'ENOENT') throw error;
-      this.makeDir(site, dirname(path), mode);
+      this.makeDir(site, folderOf(path), mode);
       this.makeDir(site, path, mode);
       return;
     }
-    this.syncDir(site, dirname(path));
+    this.syncDir(site, folderOf(path));
   }
 
   /** Removes an empty directory; false when it is not empty or not there. */
@@ -174,6 +174,10 @@ export class Disk {
       throw diskError(error, path);
     }
   }
+}
+
+function folderOf(path: DiskPath): DiskPath {
+  return typeof path === 'string' ? dirname(path) : path.subarray(0, Math.max(1, path.lastIndexOf(47)));
 }
 
 /** The errno code of a system error, '' for anything else. */

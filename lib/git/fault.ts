@@ -24,6 +24,27 @@ export const SITES = [
   'claim.link', // claims/<ticket>: the right to remove a dead owner's lock
   'claim.unlock', // the dead owner's lock goes
   'claim.drop',
+  // lib/lease: workspace id, staging (PROTOCOL.md 15), write tickets (16), gc.pid
+  'workspace.write', // the id file, whole, beside its name
+  'workspace.place', // linked when there is none, renamed over a copied one
+  'stage.make', // once, at acquisition
+  'stage.temp', // new content, before the check
+  'stage.keep', // the old file, linked into the stage after the check
+  'stage.publish', // temp becomes the target
+  'stage.remove', // a deletion: the target goes into the stage
+  'stage.drop', // a temp or kept file that nobody needs
+  'stage.revoke', // a taker, healer or releasing holder takes the epoch's stage away
+  'stage.sweep', // revoked stages go at a later orderly release
+  'tree.folder', // missing parents in the work tree
+  'writing.show', // the ticket of a write on another file system
+  'writing.temp', // its temp, beside the target
+  'writing.publish', // its rename, or deletion
+  'writing.drop', // its temp, when it was not renamed
+  'writing.hide', // the ticket goes, the write is over
+  'writing.break', // a taker removes a dead writer's ticket and temp
+  'maintenance.hold', // gc.pid
+  'maintenance.drop',
+  'keeper.start', // the keeper process
 ] as const;
 
 export type Site = (typeof SITES)[number];

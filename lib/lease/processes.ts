@@ -1,0 +1,189 @@
+/**
+ * Finding the processes of a turn: what may still write after its agent died (PROTOCOL.md 13).
+ *
+ * A process belongs to a turn when it carries the turn's marker in its environment, is one of the recorded processes
+ * (same pid and same start time), is in a process group or session that a recorded process leads, or descends from one
+ * of these. What never belongs: a process that merely reuses a recorded pid, a zombie, the caller, the caller's
+ * ancestors and descendants (a person may type `recover` in a shell that the dead turn started), and what `except` names.
+ *
+ * Caveats: a process that clears its environment and double-forks out of its group and session is not found. A group is
+ * told by its number: a number that was reused by a second leader which died in its turn would be taken for the first.
+ * Environments of other users' processes cannot be read. On macOS `ps` shows the environment of one's own processes.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { digest } from '../canonical.js';
+import type { ProcessRecord } from '../event.js';
+
+/** Name of the environment variable that holds a turn's secret; only its SHA-256 is ever stored. */
+export const MARKER = 'DURABLE_MARKER';
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly start: string;
+}
+
+export interface ProcessEntry extends ProcessIdentity {
+  readonly parent: number;
+  readonly group: number;
+  readonly session: number;
+  readonly zombie: boolean;
+  readonly stopped: boolean;
+}
+
+export interface ProcessSearch {
+  readonly markerHash: string | null;
+  readonly recorded: readonly ProcessIdentity[];
+  /** The process that asks: it, its ancestors and its descendants are never in the answer. */
+  readonly caller: number;
+  /** Others never to be in the answer: a keeper of the caller. */
+  readonly except?: readonly ProcessIdentity[];
+}
+
+/** Every process of the turn that is alive (stopped ones are), by pid. */
+export function findProcesses(search: ProcessSearch, table = processTable()): ProcessRecord[] {
+  const byPid = new Map(table.map((entry) => [entry.pid, entry]));
+  const spared = sparedPids(search, table, byPid);
+  const found = new Set<number>();
+  for (const entry of table) {
+    if (belongs(entry, search, byPid)) found.add(entry.pid);
+  }
+  addDescendants(found, table);
+  return table
+    .filter((entry) => found.has(entry.pid) && !spared.has(entry.pid) && !entry.zombie)
+    .sort((a, b) => a.pid - b.pid)
+    .map(({ pid, start }) => ({ pid, start, command: commandOf(pid) }));
+}
+
+/** True when the process is there with that start time and is no zombie. */
+export function isRunning(process: ProcessIdentity, table = entryOf(process.pid)): boolean {
+  return table !== null && table.start === process.start && !table.zombie;
+}
+
+function belongs(
+  entry: ProcessEntry,
+  search: ProcessSearch,
+  byPid: ReadonlyMap<number, ProcessEntry>,
+): boolean {
+  if (search.recorded.some((one) => one.pid === entry.pid && one.start === entry.start)) return true;
+  if (search.recorded.some((one) => isLedBy(entry, one, byPid.get(one.pid)))) return true;
+  return search.markerHash !== null && markerHashOf(entry.pid) === search.markerHash;
+}
+
+/** In the group or session of `leader`, which still is the recorded process, or is gone with its number not reused. */
+function isLedBy(entry: ProcessEntry, leader: ProcessIdentity, now: ProcessEntry | undefined): boolean {
+  if (entry.group !== leader.pid && entry.session !== leader.pid) return false;
+  return now === undefined || now.start === leader.start;
+}
+
+function addDescendants(found: Set<number>, table: readonly ProcessEntry[]): void {
+  for (let before = -1; before !== found.size;) {
+    before = found.size;
+    for (const entry of table) if (found.has(entry.parent)) found.add(entry.pid);
+  }
+}
+
+function sparedPids(
+  search: ProcessSearch,
+  table: readonly ProcessEntry[],
+  byPid: ReadonlyMap<number, ProcessEntry>,
+): Set<number> {
+  const spared = new Set([search.caller]);
+  addDescendants(spared, table);
+  for (const one of search.except ?? []) {
+    if (byPid.get(one.pid)?.start === one.start) spared.add(one.pid);
+  }
+  for (let at = byPid.get(search.caller); at !== undefined && at.parent !== 0; at = byPid.get(at.parent))
+    spared.add(at.parent);
+  return spared.add(1);
+}
+
+/** Every process that this one may see. A process that ends while it is read is left out. */
+export function processTable(): ProcessEntry[] {
+  return process.platform === 'linux' ? linuxTable() : psTable(['-axo', PS_COLUMNS]);
+}
+
+export function entryOf(pid: number): ProcessEntry | null {
+  if (process.platform === 'linux') return linuxEntry(pid);
+  return psTable(['-p', String(pid), '-o', PS_COLUMNS])[0] ?? null;
+}
+
+function linuxTable(): ProcessEntry[] {
+  const entries: ProcessEntry[] = [];
+  for (const name of readdirSync('/proc')) {
+    const entry = /^\d+$/.test(name) ? linuxEntry(Number(name)) : null;
+    if (entry !== null) entries.push(entry);
+  }
+  return entries;
+}
+
+/** proc_pid_stat(5): the command stands in parentheses and may hold any character, so fields count from the last one. */
+function linuxEntry(pid: number): ProcessEntry | null {
+  const text = readProc(pid, 'stat')?.toString('latin1');
+  if (text === undefined) return null;
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state = '', parent = '0', group = '0', session = '0'] = fields;
+  return {
+    pid,
+    start: fields[19] ?? '',
+    parent: Number(parent),
+    group: Number(group),
+    session: Number(session),
+    // A leader that ended before its other threads shows as a zombie while they still write.
+    zombie: (state === 'Z' || state === 'X') && Number(fields[17] ?? '0') <= 1,
+    stopped: state === 'T' || state === 't',
+  };
+}
+
+function markerHashOf(pid: number): string | null {
+  const environment = process.platform === 'linux' ? readProc(pid, 'environ') : psEnvironment(pid);
+  if (environment === undefined) return null;
+  const value = new RegExp(`(?:^|[\\0 ])${MARKER}=([^\\0 ]+)`).exec(environment.toString('latin1'))?.[1];
+  return value === undefined ? null : digest(value);
+}
+
+const COMMAND_CHARACTERS = 200;
+
+function commandOf(pid: number): string {
+  const line =
+    process.platform === 'linux'
+      ? readProc(pid, 'cmdline')?.toString('utf8').replaceAll('\0', ' ')
+      : ps(['-p', String(pid), '-o', 'command=']);
+  return (line ?? '').trim().slice(0, COMMAND_CHARACTERS).toWellFormed();
+}
+
+/** A file of /proc; undefined when the process is gone or belongs to somebody else. */
+function readProc(pid: number, file: string): Buffer | undefined {
+  try {
+    return readFileSync(`/proc/${String(pid)}/${file}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** ps(1) of macOS and the BSDs; lstart has five words and stands last but for the state. */
+const PS_COLUMNS = 'pid=,ppid=,pgid=,sess=,state=,lstart=';
+
+function psTable(args: readonly string[]): ProcessEntry[] {
+  return ps(args)
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter((words) => words.length >= 10)
+    .map(([pid, parent, group, session, state = '', ...start]) => ({
+      pid: Number(pid),
+      parent: Number(parent),
+      group: Number(group),
+      session: Number(session),
+      zombie: state.startsWith('Z'),
+      stopped: state.startsWith('T'),
+      start: start.join(' '),
+    }));
+}
+
+const psEnvironment = (pid: number): Buffer =>
+  Buffer.from(ps(['-E', '-p', String(pid), '-o', 'command=']), 'utf8');
+
+function ps(args: readonly string[]): string {
+  const ran = spawnSync('ps', args, { encoding: 'utf8', env: { LC_ALL: 'C', PATH: '/bin:/usr/bin' } });
+  return ran.stdout;
+}

@@ -1,0 +1,110 @@
+/**
+ * The workspace id: which work tree this is, kept in that work tree's own git dir (`<git dir>/durable/workspace`).
+ *
+ * The id moves with the folder and survives a restart, but not a copy: a git dir with another inode, or with the same
+ * one on another device in the same boot (a file system snapshot), was copied. Its lease then names a holder of the
+ * place it was copied from, whose pid says nothing here, so the copy gets an id, and with it a lease, of its own. The copy's id is derived from
+ * the old one and the place: every process computes the same, so reading needs no write and two first writers agree.
+ *
+ * Caveat: device numbers may change with a boot, so after one the inode alone decides; where two mounts of one folder
+ * show different inodes (some shared folders of virtual machines), each side sees a workspace of its own.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { canonicalJson, digest } from '../canonical.js';
+import { DurableError } from '../errors.js';
+import { diskError, errno } from '../git/disk.js';
+import type { Storage } from '../git/storage.js';
+import { freshId } from '../host.js';
+
+const WORKSPACE = v.strictObject({
+  v: v.literal(1),
+  id: v.pipe(v.string(), v.regex(/^[a-z2-7]{26}$/)),
+  /** Decimal, since an inode may be larger than a double holds. */
+  inode: v.string(),
+  device: v.string(),
+  boot: v.string(),
+});
+
+type Workspace = v.InferOutput<typeof WORKSPACE>;
+type Place = Pick<Workspace, 'inode' | 'device' | 'boot'>;
+
+/**
+ * This work tree's id; null when it has none and `create` is false. Reading never writes.
+ * Errors: 'object-damaged' never; a file that is not ours to read is 'io-failed', one that does not decode is 'usage'.
+ */
+export function workspaceId(storage: Storage, options: { readonly create: boolean }): string | null {
+  const file = join(storage.layout.local, 'workspace');
+  const place = placeOf(storage);
+  const found = readWorkspace(file);
+  if (found === null) return options.create ? createWorkspace(storage, file, place) : null;
+  const id = isSamePlace(found, place) ? found.id : copyId(found, place);
+  if (options.create && (id !== found.id || found.boot !== place.boot || found.device !== place.device))
+    replaceWorkspace(storage, file, { v: 1, id, ...place });
+  return id;
+}
+
+function createWorkspace(storage: Storage, file: string, place: Place): string {
+  const { disk } = storage;
+  disk.makeDir('workspace.place', storage.layout.local);
+  const id = freshId(storage.host);
+  const temp = writeTemp(storage, file, { v: 1, id, ...place });
+  // Of two first writers one links; the other takes the id that stands.
+  const outcome = disk.link('workspace.place', temp, file);
+  disk.unlink('workspace.place', temp);
+  if (outcome === 'done') {
+    disk.syncDir('workspace.place', storage.layout.local);
+    return id;
+  }
+  return workspaceId(storage, { create: true }) ?? id;
+}
+
+function replaceWorkspace(storage: Storage, file: string, workspace: Workspace): void {
+  const temp = writeTemp(storage, file, workspace);
+  storage.disk.rename('workspace.place', temp, file);
+  storage.disk.syncDir('workspace.place', storage.layout.local);
+}
+
+function writeTemp(storage: Storage, file: string, workspace: Workspace): string {
+  const temp = `${file}.${freshId(storage.host, 10)}`;
+  storage.disk.create('workspace.write', temp, Buffer.from(`${canonicalJson(workspace)}\n`));
+  return temp;
+}
+
+function placeOf(storage: Storage): Place {
+  const stat = statSync(storage.layout.gitDir, { bigint: true });
+  return {
+    inode: String(stat.ino),
+    device: String(stat.dev),
+    boot: storage.identity.here().bootId,
+  };
+}
+
+function isSamePlace(found: Workspace, place: Place): boolean {
+  return found.inode === place.inode && (found.boot !== place.boot || found.device === place.device);
+}
+
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+function copyId(found: Workspace, place: Place): string {
+  const hex = digest(canonicalJson({ copyOf: found.id, inode: place.inode, device: place.device }));
+  let id = '';
+  for (let at = 0; at < 52; at += 2) id += BASE32.charAt(Number.parseInt(hex.slice(at, at + 2), 16) & 31);
+  return id;
+}
+
+function readWorkspace(file: string): Workspace | null {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return null;
+    throw diskError(error, file);
+  }
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), WORKSPACE), text);
+  if (parsed.success) return parsed.output;
+  throw new DurableError('usage', {
+    detail: `'${file}' is not a workspace file of ours; move it away and type the same again`,
+  });
+}
