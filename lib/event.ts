@@ -256,6 +256,8 @@ export const SCHEMAS = {
   'transaction.prepared': event('transaction.prepared', {
     transaction: id,
     invocation: v.nullable(id),
+    /** 'edit' is the turn's own intent; 'restore' and 'repair' put images back. */
+    purpose: v.picklist(['edit', 'restore', 'repair']),
     /** Contents commit that holds every before and after blob and the manifest. */
     contents: oid,
     manifest: kept,

@@ -39,6 +39,8 @@ export interface Move {
   readonly path: string;
   readonly from: Image;
   readonly to: Image;
+  /** Permission bits the new file gets (cut to the image's mode). Default: those of the file it replaces, else git's. */
+  readonly permissions?: number | null;
 }
 
 export function encodeManifest(value: Manifest): Buffer {

@@ -36,6 +36,7 @@ export const SITES = [
   'stage.revoke', // a taker, healer or releasing holder takes the epoch's stage away
   'stage.sweep', // revoked stages go at a later orderly release
   'tree.folder', // missing parents in the work tree
+  'tree.prune', // folders that a rollback made, or a removal emptied, go again
   'writing.show', // the ticket of a write on another file system
   'writing.temp', // its temp, beside the target
   'writing.publish', // its rename, or deletion

@@ -1,0 +1,70 @@
+/**
+ * Revisions: what is at a path now, as an image that a later write can be made conditional on.
+ *
+ * An image is the blob id of the raw bytes (no filter, no end-of-line conversion) and git's mode; of a symbolic link, of
+ * its target. Nothing is written here: `revisionOf` only computes the id.
+ */
+import { lstatSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
+import { DurableError } from '../errors.js';
+import type { FileMode, Image } from '../event.js';
+import { diskError, errno, type DiskPath } from '../git/disk.js';
+import { fsPath } from '../git/path.js';
+import type { Storage } from '../git/storage.js';
+import type { Found } from './verdict.js';
+
+/** What a write expects to replace: the image it was derived from, null for "no file there". */
+export type Revision = Image;
+
+export interface Sight {
+  readonly found: Found;
+  /** Content of a file, target of a link; null for anything else. */
+  readonly bytes: Buffer | null;
+  /** Permission bits of a regular file (0 to 0o777). */
+  readonly permissions: number | null;
+}
+
+/** Looks at a path of the work tree once. Throws 'permission-denied', 'io-failed'. */
+export function look(storage: Storage, path: string): Sight {
+  return lookAt(storage, fsPath(storage.layout.workTree, path));
+}
+
+/** The same for any place, such as an old file set aside. */
+export function lookAt(storage: Storage, place: DiskPath): Sight {
+  try {
+    return sight(storage, place, lstatSync(place));
+  } catch (error) {
+    if (errno(error) === 'ENOENT' || errno(error) === 'ENOTDIR') return NOTHING;
+    throw diskError(error, place);
+  }
+}
+
+/** The image at a path. Throws 'path-refused' for a folder, a socket or a device. */
+export function revisionOf(storage: Storage, path: string): Image {
+  const { found } = look(storage, path);
+  if (found === 'directory') throw new DurableError('path-refused', { path, why: 'it is a folder' });
+  if (found === 'special') throw new DurableError('path-refused', { path, why: 'it is not a regular file' });
+  return found;
+}
+
+/** git's mode for a file's permission bits: the owner's execute bit is the one that counts. */
+export function fileMode(permissions: number): FileMode {
+  return (permissions & 0o100) === 0 ? '100644' : '100755';
+}
+
+const NOTHING: Sight = { found: null, bytes: null, permissions: null };
+
+function sight(storage: Storage, place: DiskPath, stat: Stats): Sight {
+  if (stat.isDirectory()) return { ...NOTHING, found: 'directory' };
+  if (stat.isSymbolicLink()) {
+    const target = readlinkSync(place, 'buffer');
+    return { found: image(storage, target, '120000'), bytes: target, permissions: null };
+  }
+  if (!stat.isFile()) return { ...NOTHING, found: 'special' };
+  const bytes = readFileSync(place);
+  const permissions = stat.mode & 0o777;
+  return { found: image(storage, bytes, fileMode(permissions)), bytes, permissions };
+}
+
+function image(storage: Storage, bytes: Buffer, mode: FileMode): Image {
+  return { oid: storage.objects.hash('blob', bytes), mode };
+}
