@@ -1,0 +1,158 @@
+/**
+ * What the product answers when a fresh process asks it: the real program, its exit code, its JSON document.
+ *
+ * The documents are decoded by what CLI.md promises and by nothing of the library; a field more is no fault.
+ */
+import { spawn } from 'node:child_process';
+import * as v from 'valibot';
+import type { ScratchRepository } from './scratch.js';
+
+const nullableText = v.nullable(v.string());
+
+const approval = v.object({
+  id: v.string(),
+  tool: v.string(),
+  args: v.unknown(),
+  fingerprint: v.string(),
+  requestedAt: v.string(),
+});
+
+const orphan = v.object({ pid: v.number(), command: v.string(), startedAt: v.string() });
+
+const interrupted = v.object({
+  turn: v.string(),
+  task: v.string(),
+  objective: v.string(),
+  agent: v.string(),
+  startedAt: v.string(),
+  lastEventAt: v.string(),
+  detectedBy: v.string(),
+  invocations: v.array(
+    v.object({ id: v.string(), tool: v.string(), state: v.string(), summary: v.string() }),
+  ),
+  files: v.array(
+    v.object({
+      path: v.string(),
+      state: v.string(),
+      before: nullableText,
+      expected: nullableText,
+      now: nullableText,
+    }),
+  ),
+  approvals: v.array(approval),
+  orphans: v.array(orphan),
+  gitStatusMatches: v.boolean(),
+  drift: v.array(v.string()),
+});
+
+const recover = v.object({ interrupted: v.array(interrupted) });
+
+const status = v.object({
+  interrupted: v.array(v.object({ id: v.string(), task: v.string() })),
+  approvals: v.number(),
+  orphans: v.number(),
+});
+
+const approvals = v.object({
+  pending: v.array(v.object({ ...approval.entries, task: v.string(), turn: v.string(), cwd: v.string() })),
+});
+
+const repaired = v.object({
+  turn: v.string(),
+  action: v.string(),
+  restored: v.array(v.string()),
+  removed: v.array(v.string()),
+  checkpoint: v.string(),
+});
+
+const verified = v.object({ ok: v.boolean(), findings: v.array(v.unknown()) });
+
+export type Interrupted = v.InferOutput<typeof interrupted>;
+export type ReportedFile = Interrupted['files'][number];
+export type Repaired = v.InferOutput<typeof repaired>;
+
+export interface Answered<T> {
+  readonly code: number | null;
+  readonly document: T;
+}
+
+/** Everything asked of a fresh process each, before any repair. */
+export interface Answers {
+  readonly recover: Answered<v.InferOutput<typeof recover>>;
+  readonly status: Answered<v.InferOutput<typeof status>>;
+  readonly approvals: Answered<v.InferOutput<typeof approvals>>;
+}
+
+export class Product {
+  readonly #program: string;
+  readonly #repository: ScratchRepository;
+
+  /** `program`: the built `cli/main.js`. */
+  constructor(program: string, repository: ScratchRepository) {
+    this.#program = program;
+    this.#repository = repository;
+  }
+
+  async answers(): Promise<Answers> {
+    return {
+      recover: await this.#ask(recover, ['recover', '--json']),
+      status: await this.#ask(status, ['status', '--json']),
+      approvals: await this.#ask(approvals, ['approvals', '--json']),
+    };
+  }
+
+  recover(): Promise<Answered<v.InferOutput<typeof recover>>> {
+    return this.#ask(recover, ['recover', '--json']);
+  }
+
+  repair(action: 'roll-back' | 'roll-forward'): Promise<Answered<Repaired>> {
+    return this.#ask(repaired, ['recover', `--${action}`, '--json']);
+  }
+
+  verify(): Promise<Answered<v.InferOutput<typeof verified>>> {
+    return this.#ask(verified, ['verify', '--json']);
+  }
+
+  async #ask<S extends v.GenericSchema>(
+    schema: S,
+    args: readonly string[],
+  ): Promise<Answered<v.InferOutput<S>>> {
+    const { code, stdout, stderr } = await this.#run(args);
+    const named = `git-durable ${args.join(' ')} (exit ${String(code)})`;
+    let document: unknown;
+    try {
+      document = JSON.parse(stdout);
+    } catch (error) {
+      throw new Error(`${named} printed no JSON: ${stdout.slice(0, 200)} ${stderr.slice(0, 1000)}`, {
+        cause: error,
+      });
+    }
+    const parsed = v.safeParse(schema, document);
+    if (parsed.success) return { code, document: parsed.output };
+    throw new Error(
+      `${named}: ${v.flatten(parsed.issues).root?.join('; ') ?? JSON.stringify(v.flatten(parsed.issues).nested)}`,
+    );
+  }
+
+  #run(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+    const child = spawn(process.execPath, [this.#program, '-C', this.#repository.dir, ...args], {
+      cwd: this.#repository.top,
+      env: this.#repository.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const out: Buffer[] = [];
+    const err: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+    return new Promise((resolve, reject) => {
+      child.on('error', reject);
+      child.on('close', (code) => {
+        resolve({
+          code,
+          stdout: Buffer.concat(out).toString('utf8'),
+          stderr: Buffer.concat(err).toString('utf8'),
+        });
+      });
+    });
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * What somebody else does to the work tree after the kill and before anybody asks: a report must tell it from the turn's
+ * own work, and no repair may take it away.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Chance } from './chance.js';
+import type { TouchedPath } from './expectation.js';
+import { put, type ScratchRepository } from './scratch.js';
+import { DENIED } from './wording.js';
+
+export type Planting = 'nothing' | 'foreign' | 'deleted' | 'drift' | 'clean-drift' | 'both';
+
+const PLANTINGS: readonly Planting[] = [
+  'nothing',
+  'nothing',
+  'foreign',
+  'deleted',
+  'drift',
+  'clean-drift',
+  'both',
+];
+
+export function choosePlanting(chance: Chance): Planting {
+  return chance.pick(PLANTINGS);
+}
+
+/**
+ * Changes bytes on disk. A command whose effect nobody could tell may be behind any change while it is in doubt, so
+ * nothing is planted then; foreign bytes go only where other bytes are expected.
+ */
+export function plant(
+  repository: ScratchRepository,
+  kind: Planting,
+  scene: { chance: Chance; touched: readonly TouchedPath[] },
+): void {
+  const { chance, touched } = scene;
+  if (touched.some((one) => one.act.kind === 'shell' && !one.act.reached.has('after'))) return;
+  const mine = touched.filter((one) => one.mustBeKnown && one.expected !== 'unknown');
+  if (kind === 'foreign' || kind === 'both') plantForeign(repository, chance, mine);
+  if (kind === 'deleted') plantDeletion(repository, chance, mine);
+  if (kind === 'drift' || kind === 'both') {
+    put(repository, 'somebody/else.txt', 'not of this turn\n');
+    put(repository, chance.pick(['LICENSE.txt', DENIED.path]), 'edited by somebody else\n');
+  }
+  // The user threw an edit of before the turn away: git status no longer shows it.
+  if (kind === 'clean-drift') rmSync(join(repository.dir, 'scratch pad.txt'));
+}
+
+function plantForeign(repository: ScratchRepository, chance: Chance, mine: readonly TouchedPath[]): void {
+  for (const one of chance.shuffled(mine).slice(0, 2))
+    put(repository, one.path, `somebody else was here: ${one.path}\n`);
+}
+
+function plantDeletion(repository: ScratchRepository, chance: Chance, mine: readonly TouchedPath[]): void {
+  const there = mine.filter((one) => one.now !== undefined && one.before !== undefined);
+  if (there.length > 0) rmSync(join(repository.dir, chance.pick(there).path));
+}

@@ -1,0 +1,130 @@
+/** A drill for people: the answers of one round in plain words, a table of all rounds, and what to type when one failed. */
+import type { Cell, Output } from '../output.js';
+import type { ReportedFile } from './answers.js';
+import { CHECKS, type Check, type Round } from './round.js';
+import { complaintsOf, type Counts, type DrillDocument, type Played, type RoundDocument } from './series.js';
+
+const ABBREVIATED = 60;
+
+/** The questions of somebody whose agent was just killed, and what the product answered. */
+export function tellRound(output: Output, round: Round): void {
+  const [report] = round.answers.recover.document.interrupted;
+  const killed = round.plan.keeperToo ? 'The agent and its keeper were' : 'The agent was';
+  output.line(`${killed} killed (SIGKILL) after '${round.killedAfter}'. A fresh process answers:`);
+  output.line();
+  if (report === undefined) {
+    output.line('  nothing: no interrupted turn is known');
+    return;
+  }
+  const [asked] = report.approvals;
+  const rows: [Check, string, string[]][] = [
+    [
+      'knowsInterrupted',
+      'Was a turn interrupted?',
+      [`yes: ${report.agent}, '${report.objective}'`, tally(report.invocations, 'calls')],
+    ],
+    ['reportsFiles', 'Which files were written?', [tally(report.files, 'files'), ...inFlight(report.files)]],
+    [
+      'approvalIntact',
+      'Is the approval still there?',
+      asked === undefined
+        ? ['none had been asked for']
+        : [`yes: ${asked.tool} ${shortened(JSON.stringify(asked.args))}`],
+    ],
+    [
+      'gitStatusMatches',
+      'Does git status match?',
+      [report.gitStatusMatches ? 'yes' : `no, not of this turn: ${report.drift.join(', ')}`],
+    ],
+    [
+      'orphanFound',
+      'Did anything outlive it?',
+      report.orphans.length === 0
+        ? ['no']
+        : report.orphans.map((one) => `yes: pid ${String(one.pid)}, ${one.command}`),
+    ],
+    ['rolledBackExactly', 'Rolled back?', ['to the bytes from before the turn']],
+    ['rolledForwardExactly', 'Rolled forward, in a copy?', ['to the bytes that were intended']],
+  ];
+  output.table(
+    rows.flatMap(([check, question, answers]) => answerRows(round, { check, question, answers })),
+    '  ',
+  );
+  output.line();
+}
+
+function answerRows(
+  round: Round,
+  told: { check: Check; question: string; answers: string[] },
+): (Cell | string)[][] {
+  const right = round.checks[told.check].length === 0;
+  const mark: Cell = right ? { text: 'true', style: 'green' } : { text: 'FALSE', style: 'red' };
+  return told.answers.map((answer, index) =>
+    index === 0 ? [told.question, mark, answer] : ['', '', answer],
+  );
+}
+
+function tally(items: readonly { readonly state: string }[], what: string): string {
+  const counts = new Map<string, number>();
+  for (const { state } of items) counts.set(state, (counts.get(state) ?? 0) + 1);
+  const parts = [...counts].map(([state, count]) => `${String(count)} ${state}`);
+  return parts.length === 0 ? `no ${what}` : `${what}: ${parts.join(', ')}`;
+}
+
+function inFlight(files: readonly ReportedFile[]): string[] {
+  return files
+    .filter((file) => file.state === 'partial')
+    .map((file) => `in flight, written in part: ${file.path}`);
+}
+
+function shortened(text: string): string {
+  return text.length <= ABBREVIATED ? text : `${text.slice(0, ABBREVIATED)}…`;
+}
+
+const HEADINGS: { readonly [C in Check]: string } = {
+  knowsInterrupted: 'turn',
+  reportsFiles: 'files',
+  approvalIntact: 'approval',
+  gitStatusMatches: 'status',
+  orphanFound: 'orphan',
+  rolledBackExactly: 'back',
+  rolledForwardExactly: 'forward',
+};
+
+export function tellSeries(output: Output, document: DrillDocument): void {
+  const heading = ['seed', ...CHECKS.map((check) => HEADINGS[check]), 'killed after'];
+  output.table([
+    heading.map((text): Cell => ({ text, style: 'bold' })),
+    ...document.rounds.map((round) => seriesRow(round)),
+  ]);
+  output.line();
+  output.line(`file states seen: ${counted(document.seen, 'files')}`);
+  output.line(`call states seen: ${counted(document.seen, 'invocations')}`);
+  const total = document.passed + document.failed;
+  const verdict = `${String(document.passed)} of ${String(total)} rounds passed`;
+  output.line(output.paint(document.failed === 0 ? 'green' : 'red', verdict));
+}
+
+function seriesRow(round: RoundDocument): Cell[] {
+  const marks = CHECKS.map((check): Cell =>
+    round[check] ? { text: 'yes', style: 'green' } : { text: 'NO', style: 'red' },
+  );
+  const where = `${shortened(round.killedAfter)}${round.keeperKilled ? ' (keeper too)' : ''}`;
+  return [{ text: String(round.seed) }, ...marks, { text: where }];
+}
+
+function counted(seen: Counts, what: keyof Counts): string {
+  return Object.entries(seen[what])
+    .map(([state, count]) => `${state} ${String(count)}`)
+    .join(', ');
+}
+
+/** What is wrong with a round, on standard error, with the command that plays it again. */
+export function tellFailure(output: Output, played: Played): void {
+  const complaints = complaintsOf(played);
+  if (complaints.length === 0) return;
+  output.note(
+    `round ${String(played.seed)} failed; to play it again: git-durable drill --rounds 1 --seed ${String(played.seed)}`,
+  );
+  for (const complaint of complaints) output.note(`  ${complaint}`);
+}

@@ -1,0 +1,292 @@
+/**
+ * One round: a fresh repository, a scripted agent, a kill, the answers of fresh processes, two repairs, and the judgement.
+ *
+ * The two repairs start from the same bytes in the same folder: after the first one the state of the kill is put back
+ * from a copy. A second folder would not do: a copied git dir has another inode and is another workspace for the product
+ * (a file synchroniser's copy must not take part in the original's turn), so its repair would be another question.
+ */
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { readUserState, repairAndJudge, repairedTree, type Direction } from './aftermath.js';
+import { Product, type Answers } from './answers.js';
+import { Chance } from './chance.js';
+import { foldRecord, whatHappened, type ActRecord, type Trees } from './expectation.js';
+import * as judge from './judge.js';
+import { choosePlanting, plant, type Planting } from './plant.js';
+import { alive, end, processes, until, type Seen } from './processes.js';
+import { readRecord } from './record.js';
+import { git, makeScratch, type ObjectFormat, type ScratchRepository } from './scratch.js';
+import { chooseKill, writeScript, type KillMoment } from './script.js';
+import { difference, readTree, type Tree } from './tree.js';
+import { backgroundCommand } from './wording.js';
+
+const PATIENCE_MS = 20_000;
+
+export interface RoundPlan {
+  readonly seed: string;
+  /** Keeper killed with the agent. */
+  readonly keeperToo: boolean;
+  readonly format: ObjectFormat;
+}
+
+/** Everything of a round comes from its number, so that one round of a long drill can be played again alone. */
+export function planRound(seed: number): RoundPlan {
+  return { seed: String(seed), keeperToo: seed % 2 === 0, format: seed % 5 === 4 ? 'sha256' : 'sha1' };
+}
+
+/** The questions of a round, in the order of CLI.md. */
+export const CHECKS = [
+  'knowsInterrupted',
+  'reportsFiles',
+  'approvalIntact',
+  'gitStatusMatches',
+  'orphanFound',
+  'rolledBackExactly',
+  'rolledForwardExactly',
+] as const;
+
+export type Check = (typeof CHECKS)[number];
+export type Checks = { readonly [C in Check]: judge.Complaints };
+
+export interface Round {
+  readonly plan: RoundPlan;
+  /** Where the kill fell: the last line of the independent record. */
+  readonly killedAfter: string;
+  readonly planted: Planting;
+  readonly checks: Checks;
+  readonly facts: judge.Facts;
+  readonly answers: Answers;
+}
+
+/** Where the product under test is: the built `cli` folder. */
+export interface Build {
+  readonly program: string;
+  readonly agent: string;
+}
+
+/** Throws when the drill itself cannot go on (the agent fails by itself, a verb prints no document). */
+export async function runRound(build: Build, plan: RoundPlan): Promise<Round> {
+  const chance = new Chance(plan.seed);
+  const { repository, head } = makeScratch(chance.split('repository'), plan.format);
+  const background = backgroundCommand(plan.seed);
+  try {
+    return await played({ build, plan, chance, repository, head, background });
+  } finally {
+    for (const one of living(background)) end(one);
+    rmSync(repository.top, { recursive: true, force: true });
+  }
+}
+
+interface Stage {
+  readonly build: Build;
+  readonly plan: RoundPlan;
+  readonly chance: Chance;
+  readonly repository: ScratchRepository;
+  readonly head: Tree;
+  readonly background: string;
+}
+
+async function played(stage: Stage): Promise<Round> {
+  const { repository, plan, chance } = stage;
+  const before = readTree(repository.dir);
+  const dirtyBefore = dirtyPaths(repository);
+  const user = readUserState(repository);
+  const { record, keeper } = await killedAgent(stage);
+  const acts = foldRecord(readRecord(record));
+  const killed = readTree(repository.dir);
+  const planted = choosePlanting(chance.split('plant'));
+  plant(repository, planted, {
+    chance: chance.split('planting'),
+    touched: whatHappened(acts, { before, killed, now: killed }),
+  });
+  const trees: Trees = { before, killed, now: readTree(repository.dir) };
+  const facts: judge.Facts = {
+    format: plan.format,
+    acts,
+    touched: whatHappened(acts, trees),
+    head: stage.head,
+    dirtyBefore,
+    dirtyNow: dirtyPaths(repository),
+    alive: living(stage.background),
+  };
+  const product = new Product(stage.build.program, repository);
+  const answers = await product.answers();
+  const moved = difference(trees.now, readTree(repository.dir));
+  await gone(keeper, 'the keeper');
+  const repairs = await bothRepairs({ stage, product, facts, answers, trees, user });
+  return {
+    plan,
+    killedAfter: lastWords(acts),
+    planted,
+    facts,
+    answers,
+    checks: {
+      knowsInterrupted: judge.knowsInterrupted(facts, answers),
+      reportsFiles: [
+        ...judge.reportsFiles(facts, answers),
+        ...moved.map((path) => `a question changed '${path}'`),
+      ],
+      approvalIntact: judge.approvalIntact(facts, answers),
+      gitStatusMatches: judge.gitStatusMatches(facts, answers),
+      orphanFound: judge.orphanFound(facts, answers),
+      ...repairs,
+    },
+  };
+}
+
+/** Starts the agent, waits for the chosen moment, and kills it (and its keeper). Returns when nothing of it writes any more. */
+async function killedAgent(stage: Stage): Promise<{ record: string; keeper: Seen[] }> {
+  const { build, plan, chance, repository } = stage;
+  const record = join(repository.top, 'record');
+  const moment = chooseKill(chance.split('kill'), writeScript(chance.split('script')));
+  const child = spawn(process.execPath, [build.agent, repository.dir, record, plan.seed], {
+    cwd: repository.dir,
+    env: repository.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const ended = new Promise<void>((resolve) => {
+    child.once('close', () => {
+      resolve();
+    });
+  });
+  await reached(child, moment);
+  const pid = child.pid ?? 0;
+  const keeper = descendants(pid).filter((one) => one.command.includes('keeper'));
+  child.kill('SIGKILL');
+  if (plan.keeperToo) for (const one of keeper) end(one);
+  await ended;
+  // Its shell command and its gits are in its process group and end when they find it gone.
+  if (!(await until(() => !processes().some((one) => one.group === pid), PATIENCE_MS)))
+    throw new Error('a process of the agent did not end');
+  if (plan.keeperToo) await gone(keeper, 'the keeper');
+  // Half of the time a keeper that is alive has its say first, else it speaks while the questions are asked.
+  else if (chance.split('keeper').often(1, 2)) await gone(keeper, 'the keeper');
+  return { record, keeper };
+}
+
+/** Resolves at the kill's moment; rejects when the agent ends by itself. */
+async function reached(child: ChildProcess, moment: KillMoment): Promise<void> {
+  const errors: Buffer[] = [];
+  child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
+  await new Promise<void>((resolve, reject) => {
+    let lines = 0;
+    child.stdout?.on('data', (chunk: Buffer) => {
+      lines += chunk.length;
+      if (lines >= moment.lines) resolve();
+    });
+    child.once('error', reject);
+    child.once('close', (code) => {
+      reject(
+        new Error(
+          `the scripted agent ended by itself (${String(code)}): ${Buffer.concat(errors).toString('utf8')}`,
+        ),
+      );
+    });
+  });
+  await pause(moment.delayMs);
+}
+
+function descendants(pid: number): Seen[] {
+  const all = processes();
+  const family: Seen[] = [];
+  const next = [pid];
+  for (let parent = next.shift(); parent !== undefined; parent = next.shift()) {
+    const children = all.filter((one) => one.parent === parent);
+    family.push(...children);
+    next.push(...children.map((one) => one.pid));
+  }
+  return family;
+}
+
+function living(command: string): Seen[] {
+  return processes().filter((one) => one.command === command);
+}
+
+async function gone(all: readonly Seen[], what: string): Promise<void> {
+  if (!(await until(() => !all.some(alive), PATIENCE_MS)))
+    throw new Error(`${what} did not end: ${all.map((one) => one.command).join('; ')}`);
+}
+
+function dirtyPaths(repository: ScratchRepository): Set<string> {
+  const status = git(
+    repository,
+    '--no-optional-locks',
+    'status',
+    '--porcelain=v1',
+    '-z',
+    '--untracked-files=all',
+    '--no-renames',
+  );
+  const entries = status
+    .toString('utf8')
+    .split('\0')
+    .filter((entry) => entry !== '');
+  return new Set(entries.map((entry) => entry.slice(3)));
+}
+
+interface Repairs {
+  readonly stage: Stage;
+  readonly product: Product;
+  readonly facts: judge.Facts;
+  readonly answers: Answers;
+  readonly trees: Trees;
+  readonly user: ReturnType<typeof readUserState>;
+}
+
+async function bothRepairs(
+  repairs: Repairs,
+): Promise<Pick<Checks, 'rolledBackExactly' | 'rolledForwardExactly'>> {
+  const { repository } = repairs.stage;
+  const copy = join(repository.top, 'copy');
+  copyFolder(repository.dir, copy);
+  const rolledBackExactly = await oneRepair(repairs, 'roll-back');
+  putBack(repository, copy);
+  const rolledForwardExactly = await oneRepair(repairs, 'roll-forward');
+  return { rolledBackExactly, rolledForwardExactly };
+}
+
+async function oneRepair(repairs: Repairs, direction: Direction): Promise<judge.Complaints> {
+  const { stage, product, facts, answers, trees, user } = repairs;
+  const [report] = answers.recover.document.interrupted;
+  if (report === undefined) return ['nothing to repair is reported'];
+  const reported = new Set(report.files.map((file) => file.path));
+  const wanted = repairedTree(direction, trees.now, { touched: facts.touched, reported });
+  try {
+    const scene = {
+      product,
+      repository: stage.repository,
+      turn: report.turn,
+      before: trees.now,
+      wanted,
+      user,
+    };
+    return await repairAndJudge({ direction, ...scene });
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+/** With modes, times and hard links, which `fs.cp` does not keep. */
+function copyFolder(from: string, to: string): void {
+  const ran = spawnSync('cp', ['-a', from, to], { encoding: 'utf8' });
+  if (ran.status !== 0) throw new Error(`cp -a: ${ran.stderr}`);
+}
+
+/** The bytes of the copy in the old place; work tree and git dir stay the same folders. */
+function putBack(repository: ScratchRepository, copy: string): void {
+  for (const name of readdirSync(repository.dir)) {
+    if (name !== '.git') rmSync(join(repository.dir, name), { recursive: true });
+  }
+  const gitDir = join(repository.dir, '.git');
+  for (const name of readdirSync(gitDir)) rmSync(join(gitDir, name), { recursive: true });
+  copyFolder(`${copy}/.`, repository.dir);
+}
+
+function lastWords(acts: readonly ActRecord[]): string {
+  const last = acts.at(-1);
+  const phase = [...(last?.reached ?? [])].at(-1) ?? '';
+  return last === undefined ? 'nothing' : `${last.detail}, ${phase}`;
+}

@@ -1,0 +1,79 @@
+/**
+ * What the scripted agent does in one turn: a list of acts drawn from the seed.
+ *
+ * It begins with the approval that stays pending and the background process, so that most kills find both; the rest is
+ * in random order: ten of the nineteen files by two transactions, nine one by one and in place, one file created,
+ * one deleted, a call that fails, one that is denied, and two shell calls (one says which path it will write, one does not).
+ */
+import type { Chance } from './chance.js';
+import { LEGACY_FILE, SYMBOL_FILES } from './scratch.js';
+
+/** Small writes that one file is rewritten in. */
+export const PIECES = 24;
+
+export type Act =
+  | { readonly kind: 'turn' | 'approval' | 'background' | 'failed' | 'denied' | 'shell' | 'declared-shell' }
+  | { readonly kind: 'transaction'; readonly paths: readonly string[] }
+  | { readonly kind: 'delete'; readonly path: string }
+  | { readonly kind: 'create'; readonly path: string }
+  /** 'over': written from the start over the old bytes. 'truncated': emptied first. */
+  | { readonly kind: 'rewrite'; readonly path: string; readonly style: 'over' | 'truncated' };
+
+export type ActKind = Act['kind'];
+
+export const CREATED_FILE = 'docs/renamed/parseConfig.md';
+
+export function writeScript(chance: Chance): Act[] {
+  const files = chance.shuffled(SYMBOL_FILES);
+  const rewrites = files
+    .slice(10)
+    .map((path): Act => ({ kind: 'rewrite', path, style: chance.pick(['over', 'truncated']) }));
+  const rest = chance.shuffled<Act>([
+    ...rewrites,
+    { kind: 'transaction', paths: files.slice(0, 6) },
+    { kind: 'transaction', paths: files.slice(6, 10) },
+    { kind: 'create', path: CREATED_FILE },
+    { kind: 'delete', path: LEGACY_FILE },
+    { kind: 'failed' },
+    { kind: 'denied' },
+    { kind: 'shell' },
+    { kind: 'declared-shell' },
+  ]);
+  return [{ kind: 'turn' }, ...chance.shuffled<Act>([{ kind: 'approval' }, { kind: 'background' }]), ...rest];
+}
+
+/** How many lines an act adds to the record when nothing disturbs it. */
+const LINES: { readonly [K in ActKind]: number } = {
+  turn: 2,
+  approval: 2,
+  background: 3,
+  failed: 3,
+  denied: 2,
+  shell: 5,
+  'declared-shell': 5,
+  transaction: 2,
+  delete: 2,
+  create: PIECES + 4,
+  rewrite: PIECES + 4,
+};
+
+export interface KillMoment {
+  /** The kill comes when the record has this many lines … */
+  readonly lines: number;
+  /** … and this long after; a product call takes tens of milliseconds, one small write about one. */
+  readonly delayMs: number;
+}
+
+/**
+ * Any act after the turn's start is as likely as any other, then any line of it, then any moment up to the next.
+ * Every second kill that falls on a long rewriting is moved to between two small writes.
+ */
+export function chooseKill(chance: Chance, script: readonly Act[]): KillMoment {
+  const at = 1 + chance.below(script.length - 1);
+  const before = script.slice(0, at).reduce((sum, act) => sum + LINES[act.kind], 0);
+  const act = script[at];
+  if (act === undefined) throw new RangeError('no act at this place');
+  const line = 1 + chance.below(LINES[act.kind]);
+  const inPieces = LINES[act.kind] > PIECES && line > 2 && line < PIECES + 2;
+  return { lines: before + line, delayMs: inPieces ? chance.below(4) / 2 : chance.below(60) };
+}
