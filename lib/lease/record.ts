@@ -16,7 +16,7 @@
  */
 import * as v from 'valibot';
 import { canonicalJson } from '../canonical.js';
-import { DurableError, type HolderSummary } from '../errors.js';
+import { DurableError } from '../errors.js';
 import { SCHEMAS } from '../event.js';
 import { freshId } from '../host.js';
 import { commitBody, parseCommit, treeBody } from '../git/objects-format.js';
@@ -147,34 +147,6 @@ export async function swapLease(
   }
   remember(storage, oid, fresh);
   return { moved: true, oid };
-}
-
-export function summaryOf(record: LeaseRecord): HolderSummary {
-  return {
-    agent: record.holder.agent,
-    host: record.holder.hostname,
-    pid: record.holder.pid,
-    task: record.task,
-    turn: record.turn,
-    objective: record.objective,
-    since: record.acquiredAt,
-  };
-}
-
-const refusals = new WeakMap<object, LeaseRecord>();
-
-/** An error that names a holder, with the whole record kept beside it for `recordBehind`. */
-export function refusal<E extends DurableError<'lease-held' | 'lease-unproven' | 'recovery-needed'>>(
-  error: E,
-  record: LeaseRecord,
-): E {
-  refusals.set(error, record);
-  return error;
-}
-
-/** The record that made `acquire` or `takeOver` refuse: its turnKey tells whether the same turn has already a winner. */
-export function recordBehind(error: unknown): LeaseRecord | null {
-  return typeof error === 'object' && error !== null ? (refusals.get(error) ?? null) : null;
 }
 
 async function recordCommit(storage: Storage, from: string | null, record: LeaseRecord): Promise<Buffer> {

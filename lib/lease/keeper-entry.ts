@@ -1,0 +1,2 @@
+/** The keeper's program; see keeper.ts. */
+export {};

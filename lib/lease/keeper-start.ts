@@ -1,0 +1,76 @@
+/**
+ * Starting the keeper: a detached process in a session of its own, so that it outlives the agent whose death it has to
+ * see. Its parameters stand on its command line and hold no secret; the turn's marker is taken out of its
+ * environment, since a search by marker finds what the turn may still write, and the keeper never writes the tree.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { DurableError } from '../errors.js';
+import { errno } from '../git/disk.js';
+import type { Storage } from '../git/storage.js';
+import type { ProcessIdentity } from './processes.js';
+import type { LeaseToken } from './record.js';
+
+export interface KeeperParameters {
+  /** Any folder of the work tree. */
+  readonly dir: string;
+  readonly token: LeaseToken;
+  readonly agent: ProcessIdentity;
+}
+
+export interface KeeperProcess {
+  readonly pid: number;
+  /** Asks it to end and waits until it has; a stuck one is killed. */
+  end(): Promise<void>;
+}
+
+/** Small heaps: a keeper lives as long as a turn and holds a few records. */
+const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1'];
+const PATIENCE_MS = 3000;
+
+/** Errors: 'io-failed' when the process cannot be started. */
+export async function startKeeperProcess(
+  storage: Storage,
+  token: LeaseToken,
+  agent: ProcessIdentity,
+): Promise<KeeperProcess> {
+  const entry = fileURLToPath(new URL('./keeper-entry.js', import.meta.url));
+  const parameters: KeeperParameters = { dir: storage.layout.workTree, token, agent };
+  storage.host.faults.hit('keeper.start:spawn:before');
+  const child = spawn(process.execPath, [...NODE_OPTIONS, entry, JSON.stringify(parameters)], {
+    cwd: '/',
+    detached: true,
+    stdio: 'ignore',
+    env: keeperEnvironment(storage.host.env),
+  });
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    throw new DurableError('io-failed', { path: process.execPath, errno: errno(error) }, error);
+  }
+  storage.host.faults.hit('keeper.start:spawn:after');
+  child.unref();
+  return { pid: child.pid ?? 0, end: () => endKeeper(child) };
+}
+
+async function endKeeper(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.ref();
+  child.kill('SIGTERM');
+  const impatient = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
+  await ended;
+  clearTimeout(impatient);
+}
+
+/** Faults planned for the agent are not the keeper's; it has a plan of its own. NODE_EXTRA_CA_CERTS costs 80 ms. */
+function keeperEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    if (value !== undefined && !name.startsWith('NODE_') && !name.startsWith('DURABLE_')) kept[name] = value;
+  }
+  const faults = env['DURABLE_KEEPER_FAULTS'];
+  if (faults !== undefined) kept['DURABLE_FAULTS'] = faults;
+  return kept;
+}

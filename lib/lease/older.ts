@@ -1,0 +1,124 @@
+/**
+ * What older epochs left: ending a live holder, and settling writers before anybody reads the work tree
+ * (PROTOCOL.md 12, 13, 16, 17). Every step covers all older epochs and may be done again by the next taker.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { DurableError } from '../errors.js';
+import type { ProcessRecord } from '../event.js';
+import type { Storage } from '../git/storage.js';
+import { endProcesses } from './ending.js';
+import { turnState } from './open-turn.js';
+import { findProcesses, isRunning, type ProcessIdentity } from './processes.js';
+import type { LeaseRecord } from './record.js';
+import { heldBy } from './refusal.js';
+import { revokeOlder } from './staging.js';
+import { breakTicket, olderTickets, type ShownTicket } from './writing.js';
+
+/**
+ * Ends a live holder: agent, keeper and every recorded or found process; returns them once all are dead.
+ * Errors: 'lease-held' when one of them cannot be ended, or is this process or one that it runs in.
+ */
+export async function endHolder(storage: Storage, record: LeaseRecord): Promise<ProcessRecord[]> {
+  const found = await processesOf(storage, record);
+  const isFound = found.some(({ pid }) => pid === record.holder.pid);
+  if (!isFound && isRunning(record.holder))
+    throw heldBy(record, 'this very process, or one that it runs in, holds it');
+  return endAll(storage, record, found);
+}
+
+/**
+ * Revokes the stages of all older epochs, ends what is left of a dead holder, and waits for older write tickets.
+ * `replaced` is the record that was taken over, null where the lease was free: then nothing is ended, only awaited.
+ * Errors: 'lease-held' while a writer of an older epoch can neither be ended nor proven dead.
+ */
+export async function settleOlder(
+  storage: Storage,
+  epoch: number,
+  replaced: LeaseRecord | null,
+): Promise<ProcessRecord[]> {
+  revokeOlder(storage, epoch);
+  if (replaced === null) {
+    await awaitTickets(storage, epoch, null);
+    return [];
+  }
+  const ended = await endAll(storage, replaced, await processesOf(storage, replaced));
+  await awaitTickets(storage, epoch, replaced);
+  return ended;
+}
+
+/** Every live process of the holding that this process could end; none where its pids mean nothing here. */
+export async function processesOf(storage: Storage, record: LeaseRecord): Promise<ProcessRecord[]> {
+  if (!isOfHere(storage, record)) return [];
+  const keeper = record.keeper === null ? [] : [record.keeper];
+  const recorded = [record.holder, ...keeper, ...(await recordedProcesses(storage, record))];
+  return findProcesses({ markerHash: record.markerHash, recorded, caller: storage.host.pid });
+}
+
+/** Processes that the turn's events name. */
+export async function recordedProcesses(storage: Storage, record: LeaseRecord): Promise<ProcessIdentity[]> {
+  const task = record.recovering?.task ?? record.task;
+  const turn = record.recovering?.turn ?? record.turn;
+  const state = task === null ? null : await turnState(storage, task);
+  if (state === null || state.id !== turn) return [];
+  const invoked = state.invocations.flatMap((one) => (one.process === null ? [] : [one.process]));
+  return [...state.processes.map((one) => one.process), ...invoked];
+}
+
+async function endAll(
+  storage: Storage,
+  record: LeaseRecord,
+  processes: readonly ProcessRecord[],
+): Promise<ProcessRecord[]> {
+  const [stubborn] = await endProcesses(storage.host, processes);
+  // The keeper is ours and writes no tree: it is no process of the turn's to be told about.
+  if (stubborn === undefined) return processes.filter(({ pid }) => pid !== record.keeper?.pid);
+  throw heldBy(record, `process ${String(stubborn.pid)} (${stubborn.command}) does not end`);
+}
+
+function isOfHere(storage: Storage, { holder }: LeaseRecord): boolean {
+  const here = storage.identity.here();
+  return (
+    holder.host === here.hostId && holder.boot === here.bootId && holder.pidNamespace === here.pidNamespace
+  );
+}
+
+/** How long a live writer of an older epoch is given to find out by itself that the epoch is over. */
+const GRACE_MS = 500;
+const BUDGET_MS = 10_000;
+const POLL_MS = 20;
+
+async function awaitTickets(storage: Storage, epoch: number, replaced: LeaseRecord | null): Promise<void> {
+  const from = storage.host.monotonicMs();
+  for (;;) {
+    const left = olderTickets(storage, epoch).filter((shown) => !isOver(storage, shown));
+    const waited = storage.host.monotonicMs() - from;
+    const [first] = left;
+    if (first === undefined) return;
+    if (replaced !== null && waited >= GRACE_MS) await endWriters(storage, left);
+    if (waited >= BUDGET_MS) throw stillWriting(first, replaced);
+    await pause(POLL_MS);
+  }
+}
+
+/** True when the ticket is gone, or was a dead writer's and is broken now. */
+function isOver(storage: Storage, shown: ShownTicket): boolean {
+  if (shown.ticket !== null && storage.identity.judge(shown.ticket).verdict !== 'dead') return false;
+  breakTicket(storage, shown);
+  return true;
+}
+
+async function endWriters(storage: Storage, left: readonly ShownTicket[]): Promise<void> {
+  const writers = left
+    .flatMap(({ ticket }) => (ticket === null ? [] : [ticket]))
+    .filter(
+      (ticket) => ticket.pid !== storage.host.pid && storage.identity.judge(ticket).verdict === 'alive',
+    );
+  await endProcesses(storage.host, writers);
+}
+
+function stillWriting(shown: ShownTicket, replaced: LeaseRecord | null): DurableError {
+  const pid = String(shown.ticket?.pid ?? 0);
+  const why = `a write of epoch ${String(shown.ticket?.epoch ?? 0)} by process ${pid} is not over`;
+  if (replaced !== null) return heldBy(replaced, why);
+  return new DurableError('ref-locked', { ref: shown.file, owner: `process ${pid}`, waitedMs: BUDGET_MS });
+}

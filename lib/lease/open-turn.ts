@@ -1,0 +1,35 @@
+/**
+ * What a lease record leaves behind: the turn of its holder that the ledger does not show as ended.
+ */
+import type { TurnState } from '../ledger/state.js';
+import type { Storage } from '../git/storage.js';
+import type { LeaseRecord } from './record.js';
+
+export interface OpenTurn {
+  readonly task: string;
+  readonly turn: string;
+  readonly objective: string;
+}
+
+/**
+ * The turn that has to be recovered before another one starts: the one that a dead recovery was about, else the
+ * holder's own; null when both are closed, or were never started.
+ */
+export async function openTurnOf(storage: Storage, record: LeaseRecord): Promise<OpenTurn | null> {
+  for (const { task, turn } of turnsOf(record)) {
+    const state = await turnState(storage, task);
+    if (state?.id === turn && (state.state === 'open' || state.state === 'interrupted'))
+      return { task, turn, objective: state.started.event.objective };
+  }
+  return null;
+}
+
+/** The newest turn of a task; always null until the ledger can be opened. */
+export async function turnState(_storage: Storage, _task: string): Promise<TurnState | null> {
+  return Promise.resolve(null);
+}
+
+function turnsOf(record: LeaseRecord): { readonly task: string; readonly turn: string }[] {
+  const own = record.task === null || record.turn === null ? [] : [{ task: record.task, turn: record.turn }];
+  return record.recovering === null ? own : [record.recovering, ...own];
+}
