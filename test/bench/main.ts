@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Row } from './row.js';
 
 interface Benchmark {
-  measure(): Promise<readonly Row[]>;
+  readonly measure: () => Promise<readonly Row[]>;
 }
 
 const here = fileURLToPath(new URL('.', import.meta.url));

@@ -46,6 +46,11 @@ export class Judge {
       : [...lines, `exit ${String(status)}`];
   }
 
+  /** Whether a ref is at a commit or past it, all of it readable. */
+  holds(ref: string, commit: string): boolean {
+    return this.#git(['merge-base', '--is-ancestor', commit, ref]).status === 0;
+  }
+
   tasks(): string[] {
     return this.#lines(['for-each-ref', '--format=%(refname)', TASKS]).map((ref) => ref.slice(TASKS.length));
   }
