@@ -1,4 +1,4 @@
-/** What a workload does, by scenario; see workload.ts for what it says and after-crash.ts for what must hold. */
+/** What a workload does, by scenario; see workload.ts for what it says. */
 import type { Host } from '../../lib/host.js';
 import { store } from './scenario-store.js';
 

@@ -1,9 +1,10 @@
 /**
- * The programs that get killed and whose disk loses its power: `node workload.js <scenario> <prepare|run> <dir>`.
+ * The programs that get killed and whose disk loses its power: `node workload.js <scenario> <stage> <dir>`.
  *
- * `prepare` makes what was there before; `run` is what is recorded. It says on standard output, one write a line:
+ * Stage `prepare` makes what was there before; `run` is what is killed or recorded, and obeys `DURABLE_FAULTS`; `list` is
+ * the same, and names each fault point it hit on standard error. The run says on standard output, one write a line:
  * `begin <scenario>` · `ack <what> …` the moment a promise was made · `end <scenario>`. Judges hold the disk to the
- * acknowledgements (after-crash.ts); nothing else is agreed between them. `DURABLE_FAULTS` is obeyed in `run` only.
+ * acknowledgements (`examine`); nothing else is agreed between them.
  */
 import { writeSync } from 'node:fs';
 import { processFaultActions } from '../../lib/git/fault-actions.js';
@@ -20,13 +21,11 @@ const say = (line: string): void => {
 };
 
 if (stage === 'prepare') await scenario.prepare({ dir, host: systemHost(), say });
-else {
+else if (stage === 'list') {
+  const hits: string[] = [];
+  await scenario.run({ dir, host: systemHost({ hit: (point) => hits.push(point) }), say });
+  for (const point of hits) process.stderr.write(`point ${point}\n`);
+} else {
   const faults = plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid));
-  await scenario.run({
-    dir,
-    host: systemHost(faults),
-    say: (line) => {
-      say(line);
-    },
-  });
+  await scenario.run({ dir, host: systemHost(faults), say });
 }
