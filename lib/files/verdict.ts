@@ -19,8 +19,9 @@
  *   one is what a roll forward aims at, an earlier one means that the steps after it left the path alone;
  * - the image from before the first step is *untouched*, even when step *k* was acknowledged: the path is as the turn found it
  *   (a power cut can take back what a tool wrote and did not flush);
- * - a step after *k*, or *k* itself, can be *partial*, over its own before-image;
- * - an image of a step before *k* is *foreign*: the turn had gone past it, so somebody else has put it back.
+ * - a step after *k*, or *k* itself, can be *partial*, over its own before-image (of *k* itself: the before-image as a whole
+ *   too, since an acknowledged write of which nothing is there is not done);
+ * - an older image is *foreign*: the turn had gone past it, so somebody else has put it back.
  *
  * Caveat: bytes of someone else that happen to be such a prefix (an emptied file, say) are called partial; nothing in
  * them tells the difference. Every repair keeps what it replaces, so either reading can be undone.

@@ -10,12 +10,13 @@
  * off. An ignored file is never listed. Where git's answer depends on what it remembers in the index (a blob stored with
  * CRLF under `text`, an assume-unchanged or skip-worktree path) either answer counts as agreement.
  *
- * Only reads, with git's optional locks off. Costs one status, and for the touched paths one ls-tree and at most one
- * hash-object and one check-ignore.
+ * Only reads, with git's optional locks off. Costs one status, and for the touched paths at most one hash-object and one
+ * check-ignore, and the tree objects of the folders above them.
  */
 import type { Image } from '../event.js';
 import { displayPath, encodePath, splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
+import { Head, type HeadEntry } from './head.js';
 
 /** One form and one set of flags, for the baseline and for every comparison with it. */
 export const STATUS_ARGS = [
@@ -47,14 +48,18 @@ export async function findDrift(
   touched: readonly TouchedNow[],
 ): Promise<string[]> {
   const status = parseStatus(await storage.git.output(STATUS_ARGS));
-  const unsure = await unlikeHead(storage, touched);
+  // An untracked nested repository is listed as a folder, never by what is in it.
+  const nested = [...status.dirty, ...baseline.dirty].filter((path) => path.endsWith('/'));
+  const compared = await comparedWithHead(storage, touched, nested);
   const names = new Set(touched.map(({ path }) => path));
   const expected = new Set([...baseline.dirty].filter((path) => !names.has(path)));
   for (const { path } of touched) {
-    if (baseline.staged.has(path) || unsure.get(path) === 'differs') expected.add(path);
-    else if (unsure.get(path) === 'either' && status.dirty.has(path)) expected.add(path);
+    if (baseline.staged.has(path) || compared.get(path) === 'differs') expected.add(path);
+    else if (compared.get(path) === 'either' && status.dirty.has(path)) expected.add(path);
   }
-  const extra = [...status.dirty].filter((path) => !expected.has(path));
+  // A submodule with a touched path in it is listed by its own name.
+  const isAbove = (path: string): boolean => touched.some((one) => one.path.startsWith(`${path}/`));
+  const extra = [...status.dirty].filter((path) => !expected.has(path) && !isAbove(path));
   const missing = [...expected].filter((path) => !status.dirty.has(path));
   const hidden = await flagged(storage, missing);
   return [...extra, ...missing.filter((path) => !hidden.has(path))].sort();
@@ -81,24 +86,25 @@ export function parseStatus(bytes: Buffer): Status {
 
 type Likeness = 'same' | 'differs' | 'either';
 
-/** How each touched path compares with HEAD, in git's eyes. */
-async function unlikeHead(
+/** How each touched path compares with HEAD, in git's eyes. A path in a submodule answers for the submodule. */
+async function comparedWithHead(
   storage: Storage,
   touched: readonly TouchedNow[],
+  nested: readonly string[],
 ): Promise<ReadonlyMap<string, Likeness>> {
   const answers = new Map<string, Likeness>();
   const head = await entriesOfHead(storage, touched);
-  const [bits, ignored] = [await trustsFileMode(storage), await ignoredOf(storage, touched, head)];
-  const filtered = await storedForms(
-    storage,
-    touched.filter(({ path, now }) => now !== null && now.mode !== '120000' && head.has(path)),
-  );
+  const trusted = await trustsFileMode(storage);
+  const ignored = await ignoredOf(storage, touched, head);
+  const asked = touched.filter(({ path, now }) => now?.mode.startsWith('100') === true && head.has(path));
+  const stored = await storedForms(storage, asked);
   for (const { path, now } of touched) {
     const entry = head.get(path) ?? null;
-    if (ignored.has(path)) answers.set(path, 'same');
+    const isHidden = ignored.has(path) || nested.some((folder) => path.startsWith(folder));
+    if (entry?.mode === '160000' || (isHidden && entry === null)) answers.set(path, 'either');
     else if (now === null || entry === null) answers.set(path, now === entry ? 'same' : 'differs');
-    else if (kindOf(now.mode, bits) !== kindOf(entry.mode, bits)) answers.set(path, 'differs');
-    else answers.set(path, likeness(entry.oid, now.oid, filtered.get(path) ?? now.oid));
+    else if (kindOf(now.mode, trusted) !== kindOf(entry.mode, trusted)) answers.set(path, 'differs');
+    else answers.set(path, likeness(entry.oid, now.oid, stored.get(path) ?? now.oid));
   }
   return answers;
 }
@@ -112,21 +118,15 @@ function kindOf(mode: string, bits: boolean): string {
   return bits || mode === '120000' ? mode : 'file';
 }
 
-/** Mode and blob in HEAD of each path that has one; a submodule counts as an entry of its own mode. */
 async function entriesOfHead(
   storage: Storage,
   touched: readonly TouchedNow[],
-): Promise<ReadonlyMap<string, { mode: string; oid: string }>> {
-  const entries = new Map<string, { mode: string; oid: string }>();
-  const has = await storage.git.run(['rev-parse', '--verify', '--quiet', 'HEAD^{tree}']);
-  if (has.code !== 0) return entries;
-  for (const group of argumentGroups(touched.map(({ path }) => path))) {
-    const listed = await storage.git.output(['ls-tree', '-z', '--full-tree', 'HEAD', '--', ...group]);
-    for (const line of splitPaths(listed)) {
-      const match = /^(\d+) \w+ ([0-9a-f]+)\t(.+)$/s.exec(line);
-      if (match?.[1] !== undefined && match[2] !== undefined && match[3] !== undefined)
-        entries.set(match[3], { mode: match[1], oid: match[2] });
-    }
+): Promise<ReadonlyMap<string, HeadEntry>> {
+  const head = await Head.open(storage);
+  const entries = new Map<string, HeadEntry>();
+  for (const { path } of touched) {
+    const entry = await head.entry(path);
+    if (entry !== null) entries.set(path, entry);
   }
   return entries;
 }
@@ -172,7 +172,7 @@ async function storedForms(
 /** Of these, the ones the user told git not to look at (assume-unchanged: lower-case tag; skip-worktree: S). */
 async function flagged(storage: Storage, paths: readonly string[]): Promise<ReadonlySet<string>> {
   const hidden = new Set<string>();
-  for (const group of argumentGroups(paths)) {
+  for (const group of argumentGroups(paths.filter((path) => path.isWellFormed()))) {
     const listed = await storage.git.output(['--literal-pathspecs', 'ls-files', '-v', '-z', '--', ...group]);
     for (const line of splitPaths(listed)) if (/^[a-zS] /.test(line)) hidden.add(line.slice(2));
   }

@@ -1,0 +1,62 @@
+/**
+ * What HEAD holds at a path, read from its tree objects: exact for any bytes in a name, at the cost of the folders above
+ * the paths asked for.
+ */
+import type { Storage } from '../git/storage.js';
+import { decodePath } from '../git/path.js';
+
+export interface HeadEntry {
+  /** Git's mode; '160000' for a path that is, or lies in, a submodule. */
+  readonly mode: string;
+  readonly oid: string;
+}
+
+export class Head {
+  readonly #storage: Storage;
+  readonly #root: string | null;
+  readonly #folders = new Map<string, ReadonlyMap<string, HeadEntry>>();
+
+  private constructor(storage: Storage, root: string | null) {
+    this.#storage = storage;
+    this.#root = root;
+  }
+
+  /** An unborn branch has an empty tree. */
+  static async open(storage: Storage): Promise<Head> {
+    const answer = await storage.git.run(['rev-parse', '--verify', '--quiet', 'HEAD^{tree}']);
+    return new Head(storage, answer.code === 0 ? answer.stdout.toString('utf8').trim() : null);
+  }
+
+  async entry(path: string): Promise<HeadEntry | null> {
+    let found: HeadEntry | null = this.#root === null ? null : { mode: '40000', oid: this.#root };
+    for (const name of path.split('/')) {
+      if (found === null || found.mode === '160000') return found;
+      if (found.mode !== '40000') return null;
+      found = (await this.#folder(found.oid)).get(name) ?? null;
+    }
+    return found?.mode === '40000' ? null : found;
+  }
+
+  async #folder(oid: string): Promise<ReadonlyMap<string, HeadEntry>> {
+    const known = this.#folders.get(oid);
+    if (known !== undefined) return known;
+    const body = (await this.#storage.objects.read(oid))?.body ?? Buffer.alloc(0);
+    const entries = parseTree(body, oid.length / 2);
+    this.#folders.set(oid, entries);
+    return entries;
+  }
+}
+
+/** A tree object: `<mode> <name>\0<id>`, one after the other (git's tree-walk.c reads the same). */
+export function parseTree(body: Buffer, idBytes: number): Map<string, HeadEntry> {
+  const entries = new Map<string, HeadEntry>();
+  for (let at = 0; at < body.length;) {
+    const space = body.indexOf(0x20, at);
+    const end = body.indexOf(0, space);
+    if (space === -1 || end === -1) break;
+    const oid = body.toString('hex', end + 1, end + 1 + idBytes);
+    entries.set(decodePath(body.subarray(space + 1, end)), { mode: body.toString('latin1', at, space), oid });
+    at = end + 1 + idBytes;
+  }
+  return entries;
+}
