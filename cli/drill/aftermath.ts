@@ -60,6 +60,8 @@ export interface Repair {
   readonly turn: string;
   readonly before: Tree;
   readonly wanted: Tree;
+  /** Paths that somebody else has changed. */
+  readonly foreign: readonly string[];
   readonly user: UserState;
 }
 
@@ -106,6 +108,9 @@ function wrongWord(repair: Repair, answer: Answered<Repaired>, after: Tree): str
     complaints.push(
       `${repair.direction} restored [${restored.join(', ')}] and says [${document.restored.join(', ')}]`,
     );
+  for (const path of repair.foreign)
+    if (!document.kept.includes(path))
+      complaints.push(`${repair.direction} does not say that it kept '${path}'`);
   return complaints;
 }
 

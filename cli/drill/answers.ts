@@ -17,7 +17,7 @@ const approval = v.object({
   requestedAt: v.string(),
 });
 
-const orphan = v.object({ pid: v.number(), command: v.string(), startedAt: v.string() });
+const orphan = v.object({ pid: v.number(), command: v.string(), startedAt: nullableText });
 
 const interrupted = v.object({
   turn: v.string(),
@@ -62,6 +62,8 @@ const repaired = v.object({
   action: v.string(),
   restored: v.array(v.string()),
   removed: v.array(v.string()),
+  /** Paths left alone because somebody else had changed them. */
+  kept: v.array(v.string()),
   checkpoint: v.string(),
 });
 

@@ -16,13 +16,15 @@ export interface Facts {
   readonly format: ObjectFormat;
   readonly acts: readonly ActRecord[];
   readonly touched: readonly TouchedPath[];
-  /** What HEAD's commit holds. */
+  /** The work tree as git calls it clean. */
   readonly head: Tree;
   /** Paths of `git status` before the turn, and when the product was asked. */
   readonly dirtyBefore: ReadonlySet<string>;
   readonly dirtyNow: ReadonlySet<string>;
   /** Background processes of the turn that are alive. */
   readonly alive: readonly Seen[];
+  /** Killed with the agent, heard before the questions, or speaking while they are asked. */
+  readonly keeper: 'killed' | 'heard' | 'speaking';
 }
 
 export type Complaints = readonly string[];
@@ -38,6 +40,8 @@ export function knowsInterrupted(facts: Facts, answers: Answers): Complaints {
   if (report.turn !== turn) complaints.push(`turn ${report.turn} is reported, not ${String(turn)}`);
   if (report.objective !== OBJECTIVE) complaints.push(`the objective is reported as '${report.objective}'`);
   if (report.agent !== 'scripted') complaints.push(`the agent is reported as '${report.agent}'`);
+  if (facts.keeper !== 'speaking' && (report.detectedBy === 'keeper') !== (facts.keeper === 'heard'))
+    complaints.push(`the keeper was ${facts.keeper}, and ${report.detectedBy} is said to have noticed`);
   if (status.document.interrupted.map((each) => each.id).join() !== report.turn)
     complaints.push('status does not show that turn as interrupted');
   return [...complaints, ...wrongInvocations(facts, report)];

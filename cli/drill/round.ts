@@ -93,7 +93,7 @@ async function played(stage: Stage): Promise<Round> {
   const before = readTree(repository.dir);
   const dirtyBefore = dirtyPaths(repository);
   const user = readUserState(repository);
-  const { record, keeper } = await killedAgent(stage);
+  const { record, keeper, heard } = await killedAgent(stage);
   const acts = foldRecord(readRecord(record));
   const killed = readTree(repository.dir);
   const planted = choosePlanting(chance.split('plant'));
@@ -110,6 +110,7 @@ async function played(stage: Stage): Promise<Round> {
     dirtyBefore,
     dirtyNow: dirtyPaths(repository),
     alive: living(stage.background),
+    keeper: plan.keeperToo ? 'killed' : heard ? 'heard' : 'speaking',
   };
   const product = new Product(stage.build.program, repository);
   const answers = await product.answers();
@@ -136,8 +137,16 @@ async function played(stage: Stage): Promise<Round> {
   };
 }
 
+interface Killed {
+  /** The independent record's file. */
+  readonly record: string;
+  readonly keeper: readonly Seen[];
+  /** The keeper outlived the agent and has ended since. */
+  readonly heard: boolean;
+}
+
 /** Starts the agent, waits for the chosen moment, and kills it (and its keeper). Returns when nothing of it writes any more. */
-async function killedAgent(stage: Stage): Promise<{ record: string; keeper: Seen[] }> {
+async function killedAgent(stage: Stage): Promise<Killed> {
   const { build, plan, chance, repository } = stage;
   const record = join(repository.top, 'record');
   const moment = chooseKill(chance.split('kill'), writeScript(chance.split('script')));
@@ -161,10 +170,10 @@ async function killedAgent(stage: Stage): Promise<{ record: string; keeper: Seen
   // Its shell command and its gits are in its process group and end when they find it gone.
   if (!(await until(() => !processes().some((one) => one.group === pid), PATIENCE_MS)))
     throw new Error('a process of the agent did not end');
-  if (plan.keeperToo) await gone(keeper, 'the keeper');
   // Half of the time a keeper that is alive has its say first, else it speaks while the questions are asked.
-  else if (chance.split('keeper').often(1, 2)) await gone(keeper, 'the keeper');
-  return { record, keeper };
+  const heard = !plan.keeperToo && chance.split('keeper').often(1, 2);
+  if (plan.keeperToo || heard) await gone(keeper, 'the keeper');
+  return { record, keeper, heard };
 }
 
 /** Resolves at the kill's moment; rejects when the agent ends by itself. */
@@ -255,15 +264,16 @@ async function oneRepair(repairs: Repairs, direction: Direction): Promise<judge.
   const reported = new Set(report.files.map((file) => file.path));
   const wanted = repairedTree(direction, trees.now, { touched: facts.touched, reported });
   try {
-    const scene = {
+    return await repairAndJudge({
+      direction,
       product,
       repository: stage.repository,
       turn: report.turn,
       before: trees.now,
       wanted,
+      foreign: facts.touched.filter((one) => one.state === 'foreign').map((one) => one.path),
       user,
-    };
-    return await repairAndJudge({ direction, ...scene });
+    });
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
   }

@@ -64,7 +64,7 @@ export interface ScratchRepository {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** `head`: what the one commit holds, raw (nothing converts it). */
+/** `head`: the work tree as git calls it clean. */
 export function makeScratch(
   chance: Chance,
   format: ObjectFormat,
@@ -119,6 +119,8 @@ function writeTracked(repository: ScratchRepository, chance: Chance): void {
   for (const path of BYSTANDERS) put(repository, path, `${path}\n`.repeat(30));
   for (const [path, text] of Object.entries(INSTRUCTIONS)) put(repository, path, text);
   put(repository, '.gitignore', 'build/\n');
+  // HEAD holds src/windows.ts with LF, the work tree with CRLF: clean for git, and a repair must not convert it.
+  put(repository, '.gitattributes', '* text=auto\n');
 }
 
 /** What the user had not committed: a repair must give back exactly this. */

@@ -74,6 +74,7 @@ const FACTS: Facts = {
   dirtyBefore: new Set(['dirty.ts']),
   dirtyNow: new Set(['dirty.ts', 'done.ts', 'flight.ts', 'else.ts']),
   alive: [{ pid: 42, parent: 1, group: 42, start: '7', command: 'sleep 1' }],
+  keeper: 'killed',
 };
 
 const REPORT: Interrupted = {
@@ -160,6 +161,7 @@ const LIES: readonly [string, keyof typeof CHECKS, Answers][] = [
     answers({}, { recover: { code: 0, document: { interrupted: [] } } }),
   ],
   ['another turn', 'knowsInterrupted', answers({ turn: 'turn2' })],
+  ['a keeper that had been killed', 'knowsInterrupted', answers({ detectedBy: 'keeper' })],
   ['another objective', 'knowsInterrupted', answers({ objective: OBJECTIVE.slice(1) })],
   [
     'the exit code of nothing to do',
