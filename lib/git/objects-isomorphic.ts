@@ -36,10 +36,9 @@ export function isomorphicBackend(layout: Layout): ObjectBackend {
 }
 
 async function encode(gitdir: string, type: WrittenType, body: Uint8Array): Promise<Uint8Array> {
-  const git = await import('isomorphic-git');
+  const git = await plumbing();
   const written = new Map<string, Uint8Array>();
   const fs = capturing(written);
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- writeCommit and writeTree print the object anew; these bytes are final
   const oid = await git.writeObject({ fs, gitdir, type, object: body, format: 'content' });
   const bytes = written.get(join(gitdir, 'objects', oid.slice(0, 2), oid.slice(2)));
   if (bytes === undefined) throw new TypeError('isomorphic-git wrote something else than the object');
@@ -47,9 +46,8 @@ async function encode(gitdir: string, type: WrittenType, body: Uint8Array): Prom
 }
 
 async function read(gitdir: string, cache: object, oid: string): Promise<GitObject | undefined> {
-  const git = await import('isomorphic-git');
+  const git = await plumbing();
   try {
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- only it reads an object of unknown type, byte for byte
     const found = await git.readObject({ fs: capturing(new Map()), gitdir, cache, oid, format: 'content' });
     if (!isObjectType(found.type) || !(found.object instanceof Uint8Array))
       throw new DurableError('object-damaged', { oid, detail: `it is a ${found.type}` });
@@ -62,8 +60,39 @@ async function read(gitdir: string, cache: object, oid: string): Promise<GitObje
   }
 }
 
+/**
+ * What we take of isomorphic-git: objects byte for byte, of any type. It calls these two overly complicated and would
+ * rather have `writeCommit` and `readTree`, which print and parse anew; our bytes are final.
+ */
+interface Plumbing {
+  writeObject(object: {
+    fs: Files;
+    gitdir: string;
+    type: WrittenType;
+    object: Uint8Array;
+    format: 'content';
+  }): Promise<string>;
+  readObject(object: {
+    fs: Files;
+    gitdir: string;
+    cache: object;
+    oid: string;
+    format: 'content';
+  }): Promise<{ type: string; object: unknown }>;
+  readonly Errors: {
+    readonly NotFoundError: new (...details: never[]) => Error;
+    readonly InternalError: new (...details: never[]) => Error;
+  };
+}
+
+const plumbing = (): Promise<Plumbing> => import('isomorphic-git');
+
+interface Files {
+  readonly promises: FsPromises;
+}
+
 /** What isomorphic-git asks of a file system, read only; writes are collected. */
-function capturing(written: Map<string, Uint8Array>): { promises: FsPromises } {
+function capturing(written: Map<string, Uint8Array>): Files {
   const refuse = (): Promise<never> => Promise.reject(new TypeError('isomorphic-git may write objects only'));
   return {
     promises: {
