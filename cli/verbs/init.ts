@@ -1,8 +1,37 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `init`: the workspace id. What later versions will install is refused by name, so that nobody counts on it. */
+import { install } from '../../hooks/install.js';
+import { openStorage } from '../../lib/git/storage.js';
+import { usage, type Arguments } from '../arguments.js';
+import { EXIT } from '../exit.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'init' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const { output } = context;
+  refuseLater(context.arguments, context.version);
+  const dryRun = context.arguments.flag('dry-run');
+  const storage = await openStorage(context.dir, context.host);
+  try {
+    const { workspace, created, files } = install(storage, { dryRun });
+    output.result({ workspace, created, dryRun, fence: 'off', files }, () => {
+      for (const file of files) output.table([[dryRun ? 'would create' : 'created', file]]);
+      if (files.length === 0) output.line('nothing to do: this work tree has its id');
+      output.line(dryRun ? 'next: durable init' : 'next: durable run -- CMD');
+    });
+    return EXIT.done;
+  } finally {
+    await storage.close();
+  }
+}
+
+function refuseLater(words: Arguments, version: string): void {
+  const agent = words.text('agent');
+  if (agent !== null)
+    throw usage(
+      `git-durable ${version} installs no hooks of '${agent}' yet; start it with: durable run -- ${agent}`,
+    );
+  if (words.flag('shared'))
+    throw usage(`git-durable ${version} installs nothing that is shared; leave --shared out`);
+  const fence = words.text('fence') ?? 'off';
+  if (fence !== 'off')
+    throw usage(`git-durable ${version} has no fence '${fence}' yet; only --fence off is true`);
 }

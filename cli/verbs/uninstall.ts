@@ -1,8 +1,26 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `uninstall`: exactly what `init` and the turns since have added goes, and it is proven that nothing stays. */
+import { uninstall } from '../../hooks/install.js';
+import { openStorage } from '../../lib/git/storage.js';
+import { EXIT } from '../exit.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'uninstall' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const { output } = context;
+  const purge = context.arguments.flag('purge');
+  const storage = await openStorage(context.dir, context.host);
+  try {
+    const done = await uninstall(storage, { purge });
+    output.result({ ...done, purged: purge }, () => {
+      output.table(done.removed.map((name) => ['removed', name]));
+      output.table(done.others.map((dir) => ['kept for', dir]));
+      output.table(done.residue.map((name) => [{ text: 'still there', style: 'red' }, name]));
+      if (done.removed.length === 0) output.line('nothing of ours was here');
+      if (!purge) output.line("the refs under refs/durable stay; 'durable uninstall --purge' takes them too");
+    });
+    if (done.residue.length === 0) return EXIT.done;
+    output.note(`${String(done.residue.length)} things could not be removed; type the same again`);
+    return EXIT.failed;
+  } finally {
+    await storage.close();
+  }
 }

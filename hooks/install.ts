@@ -1,0 +1,144 @@
+/**
+ * What `init` puts into a repository, and `uninstall`, which takes away that and all that turns have put beside it.
+ *
+ * This version installs one thing, the workspace id (`<git dir>/durable/workspace`); no hook, no setting. Order of an
+ * uninstall: nobody's turn is open · with `purge` the refs, in one transaction of git · the work tree's own files · with the
+ * last work tree that has an id what all share · the proof: what is still there is looked for and named. Killed in
+ * between, it is simply done again.
+ *
+ * Without `purge` the refs stay, and with them everything they record: a later `init` finds it again.
+ * Caveat: the objects that only our refs reached go when git next collects garbage.
+ */
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import fsExtra from 'fs-extra';
+import { DurableError } from '../lib/errors.js';
+import { errno } from '../lib/git/disk.js';
+import type { Storage } from '../lib/git/storage.js';
+import { dropMaintenance } from '../lib/lease/maintenance.js';
+import { LEASE_PREFIX, readLease, summaryOf, type LeaseRecord } from '../lib/lease/record.js';
+import { workspaceId } from '../lib/lease/workspace.js';
+
+export interface Installed {
+  /** Null in a dry run on a work tree that has none. */
+  readonly workspace: string | null;
+  /** False when it was there already, or in a dry run: nothing was touched. */
+  readonly created: boolean;
+  /** Absolute paths created, or, in a dry run, that would be; a folder ends in a slash. */
+  readonly files: readonly string[];
+}
+
+/** Errors: those of the disk. */
+export function install(storage: Storage, options: { readonly dryRun: boolean }): Installed {
+  const { local } = storage.layout;
+  const present = workspaceId(storage, { create: false });
+  if (present !== null) return { workspace: present, created: false, files: [] };
+  const folders = existsSync(local) ? [] : [`${local}/`];
+  const workspace = options.dryRun ? null : workspaceId(storage, { create: true });
+  return { workspace, created: !options.dryRun, files: [...folders, join(local, 'workspace')] };
+}
+
+export interface Uninstalled {
+  /** Absolute paths and full ref names that were there and are gone. */
+  readonly removed: readonly string[];
+  /** Git dirs of other work trees that still have an id, so that what all share stayed. */
+  readonly others: readonly string[];
+  /** What should be gone and is not. */
+  readonly residue: readonly string[];
+}
+
+/** What a git dir shares between its work trees, by name in `<common git dir>/durable/`. */
+const SHARED = ['journal', 'tickets', 'claims', 'inbox', 'cache'];
+const NAMESPACES = ['refs/durable/', 'refs/durable-remote/', 'refs/notes/durable'];
+const FOLDERS = ['refs/durable', 'refs/durable-remote'];
+
+/** Errors: 'lease-held' while a turn or an operation is open, 'lease-unproven' when nobody knows, 'git-failed', the disk's. */
+export async function uninstall(
+  storage: Storage,
+  options: { readonly purge: boolean },
+): Promise<Uninstalled> {
+  const { layout } = storage;
+  const others = otherWorkTrees(storage);
+  const dead = await deadHolders(storage, options.purge);
+  // A dead holder could not take its own gc.pid away.
+  for (const record of dead) dropMaintenance(storage, record.holder.pid);
+  const refs = options.purge ? await purgeRefs(storage) : [];
+  const removed = [...refs, ...(await removeFiles(storage, others.length === 0))];
+  const wanted = others.length === 0 ? [layout.local, layout.shared] : [join(layout.local, 'workspace')];
+  const residue = wanted.filter((path) => isThere(path));
+  if (options.purge) residue.push(...listRefs(storage).keys(), ...refFolders(storage));
+  return { removed, others, residue: [...new Set(residue)] };
+}
+
+/** A purge takes every work tree's refs, so any live holder refuses it; else this work tree's own does. */
+async function deadHolders(storage: Storage, all: boolean): Promise<LeaseRecord[]> {
+  const own = `ws-${workspaceId(storage, { create: false }) ?? ''}`;
+  const dead: LeaseRecord[] = [];
+  for (const ref of storage.refs.list(LEASE_PREFIX).keys()) {
+    const lease = ref.slice(LEASE_PREFIX.length);
+    const record = all || lease === own ? (await readLease(storage, lease))?.record : undefined;
+    if (record?.state !== 'held') continue;
+    refuseUnlessDead(storage, record);
+    dead.push(record);
+  }
+  return dead;
+}
+
+function refuseUnlessDead(storage: Storage, record: LeaseRecord): void {
+  const { verdict, why } = storage.identity.judge(record.holder);
+  const told = { lease: record.lease, holder: summaryOf(record), why };
+  if (verdict === 'alive') throw new DurableError('lease-held', told);
+  if (verdict === 'unproven') throw new DurableError('lease-unproven', { ...told, waitMs: record.ttlMs });
+}
+
+/** Git dirs of the other work trees that have a workspace id. */
+function otherWorkTrees(storage: Storage): string[] {
+  const { commonDir, gitDir } = storage.layout;
+  const linked = namesIn(join(commonDir, 'worktrees')).map((name) => join(commonDir, 'worktrees', name));
+  return [commonDir, ...linked].filter((dir) => dir !== gitDir && isThere(join(dir, 'durable', 'workspace')));
+}
+
+async function removeFiles(storage: Storage, last: boolean): Promise<string[]> {
+  const { local, shared } = storage.layout;
+  // Its own ticket would otherwise be removed under this process, and looked for at the end.
+  storage.tickets.drop();
+  if (last) return removeAll([local, shared]);
+  if (local !== shared) return removeAll([local]);
+  const own = namesIn(local).filter((name) => !SHARED.includes(name));
+  return removeAll(own.map((name) => join(local, name)));
+}
+
+async function removeAll(paths: readonly string[]): Promise<string[]> {
+  const there = [...new Set(paths)].filter((path) => isThere(path));
+  for (const path of there) await fsExtra.remove(path);
+  return there;
+}
+
+async function purgeRefs(storage: Storage): Promise<string[]> {
+  const refs = listRefs(storage);
+  for (const ref of refs.keys()) storage.locks.heal(join(storage.layout.commonDir, `${ref}.lock`));
+  const commands = [...refs].map(([ref, oid]) => `delete ${ref} ${oid}\n`).join('');
+  if (refs.size > 0)
+    await storage.git.output(['update-ref', '--stdin'], { input: Buffer.from(commands, 'utf8') });
+  // Git leaves folders that it has emptied, and a killed process the value it was about to move.
+  await removeAll(refFolders(storage));
+  return [...refs.keys()];
+}
+
+function listRefs(storage: Storage): Map<string, string> {
+  return new Map(NAMESPACES.flatMap((prefix) => [...storage.refs.list(prefix)]));
+}
+
+const refFolders = (storage: Storage): string[] =>
+  FOLDERS.map((folder) => join(storage.layout.commonDir, folder)).filter((folder) => isThere(folder));
+
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return [];
+    throw error;
+  }
+}

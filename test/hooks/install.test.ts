@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { durable } from '../helpers/program.js';
+import { scratch } from '../helpers/scratch.js';
+
+/** Every path below a folder with its kind, mode and digest. */
+function listing(root: string, at = ''): string[] {
+  return readdirSync(join(root, at))
+    .sort()
+    .flatMap((name) => {
+      const path = join(at, name);
+      const stat = lstatSync(join(root, path));
+      const mode = (stat.mode & 0o777).toString(8);
+      if (stat.isDirectory()) return [`${path}/ ${mode}`, ...listing(root, path)];
+      const bytes = stat.isSymbolicLink() ? readlinkSync(join(root, path)) : readFileSync(join(root, path));
+      return [`${path} ${mode} ${createHash('sha256').update(bytes).digest('hex')}`];
+    });
+}
+
+test('init gives the work tree an id, prints each file it touches, and twice is once', (t) => {
+  const place = scratch(t);
+  const first = durable(place, ['init', '--json']);
+  t.is(first.code, 0);
+  const said = JSON.parse(first.stdout) as { workspace: string; created: boolean; files: string[] };
+  t.regex(said.workspace, /^[a-z2-7]{26}$/);
+  t.deepEqual(said.files, [join(place.dir, '.git/durable/'), join(place.dir, '.git/durable/workspace')]);
+  const before = listing(place.dir);
+  const second = JSON.parse(durable(place, ['init', '--json']).stdout) as typeof said;
+  t.deepEqual([second.workspace, second.created, second.files], [said.workspace, false, []]);
+  t.deepEqual(listing(place.dir), before);
+});
+
+test('init --dry-run names the same files and writes nothing', (t) => {
+  const place = scratch(t);
+  const before = listing(place.dir);
+  const dry = JSON.parse(durable(place, ['init', '--dry-run', '--json']).stdout) as { files: string[] };
+  t.deepEqual(listing(place.dir), before);
+  const wet = JSON.parse(durable(place, ['init', '--json']).stdout) as { files: string[] };
+  t.deepEqual(dry.files, wet.files);
+});
+
+for (const words of [['--agent', 'claude'], ['--shared'], ['--fence', 'strict'], ['--fence', 'hooks']]) {
+  test(`init refuses what this version cannot do: ${words.join(' ')}`, (t) => {
+    const place = scratch(t);
+    const ran = durable(place, ['init', ...words]);
+    t.is(ran.code, 2);
+    t.regex(ran.stderr, /^git-durable: git-durable \d+\.\d+\.\d+ [^\n]+\n$/);
+    t.false(existsSync(join(place.dir, '.git/durable')));
+  });
+}
+
+for (const words of [[], ['--purge']]) {
+  test(`init and uninstall ${words.join(' ')} leave the git dir and its config byte for byte as they were`, (t) => {
+    const place = scratch(t);
+    const before = listing(place.dir);
+    t.is(durable(place, ['init']).code, 0);
+    t.notDeepEqual(listing(place.dir), before);
+    const ran = durable(place, ['uninstall', '--json', ...words]);
+    t.is(ran.code, 0);
+    t.deepEqual((JSON.parse(ran.stdout) as { residue: string[] }).residue, []);
+    t.deepEqual(listing(place.dir), before);
+  });
+}
+
+test('uninstall twice, or where nothing was installed, is done', (t) => {
+  const place = scratch(t);
+  const before = listing(place.dir);
+  t.is(durable(place, ['uninstall', '--purge']).code, 0);
+  t.is(durable(place, ['uninstall']).code, 0);
+  t.deepEqual(listing(place.dir), before);
+});
+
+test('what all work trees share goes with the last one', (t) => {
+  const place = scratch(t);
+  const linked = join(place.top, 'linked tree');
+  place.git('worktree', 'add', '-q', '--detach', linked);
+  const before = listing(place.dir);
+  for (const cwd of [place.dir, linked]) t.is(durable(place, ['init'], { cwd }).code, 0);
+  const shared = join(place.dir, '.git/durable');
+  place.write('.git/durable/journal/kept', 'of the other work tree');
+  t.is(durable(place, ['uninstall']).code, 0);
+  t.deepEqual(readdirSync(shared), ['journal']);
+  t.is(durable(place, ['uninstall'], { cwd: linked }).code, 0);
+  t.deepEqual(listing(place.dir), before);
+});
