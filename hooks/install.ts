@@ -16,7 +16,8 @@ import { DurableError } from '../lib/errors.js';
 import { errno } from '../lib/git/disk.js';
 import type { Storage } from '../lib/git/storage.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
-import { LEASE_PREFIX, readLease, summaryOf, type LeaseRecord } from '../lib/lease/record.js';
+import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lib/lease/record.js';
+import { summaryOf } from '../lib/lease/refusal.js';
 import { workspaceId } from '../lib/lease/workspace.js';
 
 export interface Installed {
