@@ -370,6 +370,7 @@ function carriedOver<T extends { readonly carried: boolean }>(
 function proposed({ event }: Recorded<'invocation.proposed'>): InvocationFold {
   return {
     id: event.invocation,
+    seq: event.seq,
     index: event.index,
     tool: event.tool,
     summary: event.summary,

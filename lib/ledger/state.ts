@@ -63,6 +63,8 @@ export interface TurnState {
 
 export interface InvocationFold {
   readonly id: string;
+  /** Of the event that proposed it: calls and transactions are put in one order by it. */
+  readonly seq: number;
   readonly index: number;
   readonly tool: string;
   readonly summary: string;
