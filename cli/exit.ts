@@ -55,6 +55,7 @@ const BY_ERROR: { readonly [C in ErrorCode]: ExitCode } = {
   'transaction-failed': EXIT.failed,
   'checkpoint-incomplete': EXIT.failed,
   'approval-settled': EXIT.refused,
+  'conflict-settled': EXIT.refused,
   'inside-turn': EXIT.refused,
   'not-found': EXIT.usage,
   ambiguous: EXIT.usage,

@@ -66,6 +66,7 @@ export interface ErrorFields {
   'checkpoint-incomplete': { detail: string };
   // decisions
   'approval-settled': { approval: string; state: string; by: string; at: string };
+  'conflict-settled': { conflict: string; choice: string; by: string; at: string };
   'inside-turn': { verb: string };
   // addressing
   'not-found': { what: string; id: string };
@@ -170,6 +171,8 @@ const SENTENCES: Sentences = {
     `no checkpoint was taken (${f.detail}); mend that and type 'git durable checkpoint'`,
   'approval-settled': (f) =>
     `approval ${f.approval} is already ${f.state}, by ${f.by} at ${f.at}; type 'git durable approvals'`,
+  'conflict-settled': (f) =>
+    `conflict ${f.conflict} is already settled (${f.choice}), by ${f.by} at ${f.at}; type 'git durable conflicts'`,
   'inside-turn': (f) =>
     `'${f.verb}' is refused inside a turn: an agent cannot answer its own request; type it in a terminal of yours`,
   'not-found': (f) => `no ${f.what} '${f.id}'; type 'git durable log' to see the ids`,

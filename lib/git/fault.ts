@@ -46,6 +46,9 @@ export const SITES = [
   'maintenance.hold', // gc.pid
   'maintenance.drop',
   'keeper.start', // the keeper process
+  // lib/ledger
+  'ledger.settle', // an event found instead of written is flushed before its receipt
+  'ledger.torn', // what is left of a torn newest event goes aside
 ] as const;
 
 export type Site = (typeof SITES)[number];

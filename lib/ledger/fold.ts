@@ -213,8 +213,11 @@ export class Folding {
       this.#approvals.set(recorded.event.approval, requested(recorded));
     },
     'approval.resolved': (recorded) => {
-      this.#approval(recorded.event.approval, ['pending'], {
-        state: recorded.event.decision,
+      const { approval, decision } = recorded.event;
+      // What was approved and not used may still expire or be invalidated.
+      const ends = decision === 'expired' || decision === 'invalidated';
+      this.#approval(approval, ends ? ['pending', 'approved'] : ['pending'], {
+        state: decision,
         resolved: recorded,
       });
     },

@@ -67,7 +67,8 @@ const WORDS: Words = {
   'process.started': (e) => `${named(e.process)}${e.background ? ' in the background' : ''}`,
   'process.reconciled': (e) => `${named(e.process)} ${e.outcome}`,
   'conversation.rewound': (e) => `to ${String(e.toSeq)}, ${e.reason}`,
-  'workspace.restored': (e) => `to ${short(e.checkpoint)}, ${files(e.restored)}, ${String(e.removed)} removed`,
+  'workspace.restored': (e) =>
+    `to ${short(e.checkpoint)}, ${files(e.restored)}, ${String(e.removed)} removed`,
   'git.observed': (e) => `${e.what}${e.ref === null ? '' : ` (${e.ref})`}`,
   'lease.acquired': (e) =>
     `epoch ${String(e.epoch)} by ${e.holder.agent}${e.takenOver === null ? '' : `, over ${String(e.takenOver.epoch)}`}`,

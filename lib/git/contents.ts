@@ -1,0 +1,103 @@
+/**
+ * Contents of a task: the bytes that events name by object id, kept reachable from `refs/durable/checkpoints/<task>`.
+ *
+ * The ref is a chain of commits, one each time something is kept; a commit's tree has `payload/<name>` (exact
+ * arguments, results, manifests, lists that grow) and, for a checkpoint, `worktree/`. Write order is contents first, ledger
+ * last: when `keep` or `commitTree` resolves, the bytes are durable and reachable, so an event may name them. Whoever
+ * dies in between leaves contents that no event names, which harms nothing.
+ *
+ * Contents may hold secrets: they never travel unless asked, and may be pruned or purged; then `read` says 'object-missing'.
+ */
+import { digest } from '../canonical.js';
+import { DurableError } from '../errors.js';
+import type { Kept } from '../event.js';
+import { freshId } from '../host.js';
+import { commitBody, treeBody, type TreeEntry } from './objects-format.js';
+import type { Storage } from './storage.js';
+
+export const CONTENTS_PREFIX = 'refs/durable/checkpoints/';
+
+export interface ContentParts {
+  /** Tree id of the snapshot; its objects must be durable already. */
+  readonly worktree?: string;
+  /** Name to blob id; a name has no slash. */
+  readonly payload?: ReadonlyMap<string, string>;
+  readonly message: string;
+}
+
+const BUDGET_MS = 10_000;
+
+export class Contents {
+  readonly ref: string;
+  readonly #storage: Storage;
+
+  constructor(storage: Storage, task: string) {
+    this.#storage = storage;
+    this.ref = `${CONTENTS_PREFIX}${task}`;
+  }
+
+  /** Keeps each entry's bytes, in one commit. Errors: 'out-of-space', 'permission-denied', 'ref-locked', 'ref-moved'. */
+  async keep(entries: readonly Uint8Array[]): Promise<Kept[]> {
+    const kept: Kept[] = [];
+    for (const bytes of entries) kept.push(await this.#blob(bytes));
+    if (kept.length > 0) {
+      const payload = new Map(kept.map(({ oid }, index) => [String(index), oid]));
+      await this.commitTree({ payload, message: `contents: ${String(kept.length)} kept` });
+    }
+    return kept;
+  }
+
+  /** Appends one commit to the contents by compare-and-swap, and returns it. Errors as `keep`. */
+  async commitTree(parts: ContentParts): Promise<string> {
+    const { objects, refs, host } = this.#storage;
+    const tree = await this.#tree(parts);
+    const write = freshId(host);
+    const deadline = host.monotonicMs() + BUDGET_MS;
+    for (;;) {
+      const from = refs.read(this.ref);
+      const parents = from === null ? [] : [from];
+      const at = host.now();
+      const message = `${parts.message}\n\nDurable-Write: ${write}\n`;
+      const commit = await objects.write('commit', commitBody({ tree, parents, message, at }));
+      const outcome = await refs.update({ move: { ref: this.ref, from, to: commit } });
+      if (outcome.moved) return commit;
+      // `write` is in no other commit and the ref only moves on, so nobody can publish this one any more.
+      objects.drop(commit);
+      if (host.monotonicMs() > deadline) {
+        throw new DurableError('ref-moved', { ref: this.ref, expected: from, actual: outcome.was });
+      }
+    }
+  }
+
+  /** The bytes of an entry, checked against its digest. Errors: 'object-missing', 'object-damaged'. */
+  async read(kept: Kept | { readonly oid: string }): Promise<Buffer> {
+    const object = await this.#storage.objects.read(kept.oid);
+    if (object === undefined) {
+      throw new DurableError('object-missing', { oid: kept.oid, needed: `contents under ${this.ref}` });
+    }
+    if (object.type !== 'blob') {
+      throw new DurableError('object-damaged', { oid: kept.oid, detail: `a ${object.type} and not a blob` });
+    }
+    if ('digest' in kept && digest(object.body) !== kept.digest) {
+      throw new DurableError('object-damaged', { oid: kept.oid, detail: 'its SHA-256 is another one' });
+    }
+    return object.body;
+  }
+
+  async #blob(bytes: Uint8Array): Promise<Kept> {
+    const oid = await this.#storage.objects.write('blob', bytes);
+    return { oid, digest: digest(bytes), bytes: bytes.length };
+  }
+
+  async #tree(parts: ContentParts): Promise<string> {
+    const { objects } = this.#storage;
+    const entries: TreeEntry[] = [];
+    if (parts.payload !== undefined && parts.payload.size > 0) {
+      const blobs = [...parts.payload].map(([name, oid]) => ({ mode: '100644', name, oid }));
+      const payload = await objects.write('tree', treeBody(blobs));
+      entries.push({ mode: '040000', name: 'payload', oid: payload });
+    }
+    if (parts.worktree !== undefined) entries.push({ mode: '040000', name: 'worktree', oid: parts.worktree });
+    return objects.write('tree', treeBody(entries));
+  }
+}

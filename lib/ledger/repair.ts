@@ -1,0 +1,132 @@
+/**
+ * Setting a torn newest event aside, so that a ledger goes on after a power cut.
+ *
+ * Done only when the event's bytes are nowhere (neither in the object store nor in the journal), no other living
+ * process could have written it (every ticket's owner is proven dead, of another boot, or this process), and the event
+ * before it is known without guessing (torn.ts). Steps, each safe to die after:
+ *
+ *   1. what is left of the object goes to `<common git dir>/durable/torn/<id>` (kept: it is evidence, and fsck is clean)
+ *   2. one compare-and-swap moves the ledger from the torn event to a `git.observed` that follows the one before it and
+ *      names both: the record and the repair are one ref move
+ */
+import { readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { hasCode, isDurableError } from '../errors.js';
+import { FORMAT_VERSION, type Event } from '../event.js';
+import { errno } from '../git/disk.js';
+import { commitBody, treeBody } from '../git/objects-format.js';
+import type { Storage } from '../git/storage.js';
+import { readTicket } from '../git/tickets.js';
+import { loadState } from './load.js';
+import { encodeEvent, validated } from './message.js';
+import type { TaskState } from './state.js';
+import { eventBefore, tornPath } from './torn.js';
+
+export interface RepairOf {
+  readonly task: string;
+  readonly ref: string;
+  readonly agent: string;
+}
+
+export interface Repaired {
+  readonly torn: string;
+  readonly before: string;
+  /** The `git.observed` that is the newest event now. */
+  readonly observed: string;
+}
+
+/** Null when there is nothing to repair, or it is not safe. Errors: those of the disk and of `refs.update`. */
+export async function repairTip(storage: Storage, of: RepairOf): Promise<Repaired | null> {
+  const torn = storage.refs.read(of.ref);
+  if (torn === null || !(await isGone(storage, torn)) || otherLiving(storage)) return null;
+  const before = await eventBefore(storage, of.task, torn, null);
+  if (before === null) return null;
+  const state = await loadState(storage, of.task, before).catch(unreadable);
+  if (state === null) return null;
+  setAside(storage, torn);
+  const body = observation(storage, state, { ...of, torn });
+  await storage.objects.write('tree', treeBody([]));
+  const observed = await storage.objects.write('commit', body);
+  const outcome = await storage.refs.update({ move: { ref: of.ref, from: torn, to: observed } });
+  return outcome.moved ? { torn, before, observed } : null;
+}
+
+/** Nowhere, or only in pieces; an object of another kind or text is damage of another sort, and stays for a person. */
+async function isGone(storage: Storage, oid: string): Promise<boolean> {
+  try {
+    return (await storage.objects.read(oid)) === undefined;
+  } catch (error) {
+    if (hasCode(error, 'object-damaged')) return true;
+    throw error;
+  }
+}
+
+/** PROTOCOL.md 2: whoever is not proven dead may have written it, and may still. */
+function otherLiving(storage: Storage): boolean {
+  const dir = join(storage.layout.shared, 'tickets');
+  const self = storage.identity.self();
+  return names(dir).some((name) => {
+    const ticket = readTicket(join(dir, name));
+    if (ticket === null || ticket === 'foreign') return false;
+    if (ticket.pid === self.pid && ticket.start === self.start) return false;
+    return storage.identity.judge(ticket).verdict !== 'dead';
+  });
+}
+
+function names(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function setAside(storage: Storage, torn: string): void {
+  const { commonDir } = storage.layout;
+  const loose = join(commonDir, 'objects', torn.slice(0, 2), torn.slice(2));
+  const journal = join(storage.layout.shared, 'journal', torn);
+  const aside = tornPath(storage, torn);
+  const left = [loose, journal].find((path) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0);
+  if (left !== undefined) {
+    storage.disk.makeDir('ledger.torn', dirname(aside));
+    storage.disk.rename('ledger.torn', left, aside);
+    storage.disk.syncDir('ledger.torn', dirname(aside));
+  }
+  for (const path of [loose, journal]) storage.disk.unlink('ledger.torn', path);
+}
+
+function observation(storage: Storage, state: TaskState, of: RepairOf & { readonly torn: string }): Buffer {
+  const at = storage.host.now();
+  const event: Event = validated(
+    'git.observed',
+    {
+      v: FORMAT_VERSION,
+      type: 'git.observed',
+      seq: (state.head?.seq ?? 0) + 1,
+      at: at.toISOString(),
+      task: of.task,
+      workspace: null,
+      turn: state.turn?.state === 'open' ? state.turn.id : null,
+      turnStart: state.turnStart,
+      agent: of.agent,
+      lease: null,
+      epoch: null,
+      key: null,
+      what: 'a torn newest event was set aside',
+      ref: of.ref,
+      before: of.torn,
+      after: state.head?.commit ?? null,
+      process: null,
+    },
+    null,
+  );
+  const { message } = encodeEvent(event, state.head?.chain ?? '');
+  const parents = state.head === null ? [] : [state.head.commit];
+  return commitBody({ tree: storage.objects.hash('tree', treeBody([])), parents, message, at });
+}
+
+function unreadable(error: unknown): null {
+  if (isDurableError(error)) return null;
+  throw error;
+}
