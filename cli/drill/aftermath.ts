@@ -9,26 +9,27 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answered, Product, Repaired } from './answers.js';
-import type { TouchedPath } from './expectation.js';
+import { verdictOf, type Story } from './expectation.js';
 import type { Complaints } from './judge.js';
 import { git, type ScratchRepository } from './scratch.js';
 import { blobId, difference, readTree, sha256, type Leaf, type Tree } from './tree.js';
 
 export type Direction = 'roll-back' | 'roll-forward';
 
-/** What a repair must leave. `reported`: the paths the product knows of. */
+/** What a repair must leave. `known`: the acts that the product knows of. */
 export function repairedTree(
   direction: Direction,
   now: Tree,
-  known: { readonly touched: readonly TouchedPath[]; readonly reported: ReadonlySet<string> },
+  turn: { readonly stories: readonly Story[]; readonly known: ReadonlySet<number> },
 ): Tree {
   const tree = new Map(now);
-  for (const one of known.touched) {
-    if (!known.reported.has(one.path) || one.state === 'foreign') continue;
-    const target =
-      direction === 'roll-back' ? one.before : one.expected === 'unknown' ? one.now : one.expected;
-    if (target === undefined) tree.delete(one.path);
-    else tree.set(one.path, target);
+  for (const story of turn.stories) {
+    const verdict = verdictOf(story, turn.known);
+    if (verdict === undefined || verdict.state === 'foreign') continue;
+    const forward = verdict.target === 'unknown' ? story.now : verdict.target;
+    const target = direction === 'roll-back' ? story.before : forward;
+    if (target === undefined) tree.delete(story.path);
+    else tree.set(story.path, target);
   }
   return tree;
 }

@@ -5,17 +5,27 @@
  * It believes the independent record, the disk as node:fs shows it, /proc, and git; never the product.
  */
 import type { Answers, Interrupted, ReportedFile } from './answers.js';
-import { invocationStates, type ActRecord, type TouchedPath } from './expectation.js';
+import {
+  invocationStates,
+  isCall,
+  verdictOf,
+  type ActRecord,
+  type Intended,
+  type Story,
+  type Verdict,
+} from './expectation.js';
 import type { Seen } from './processes.js';
 import type { ObjectFormat } from './scratch.js';
-import { blobId, sameLeaf, type Leaf, type Tree } from './tree.js';
+import { blobId, sameLeaf, type Tree } from './tree.js';
 import { OBJECTIVE } from './wording.js';
 
 /** What the drill knows by its own means at the moment the product is asked. */
 export interface Facts {
   readonly format: ObjectFormat;
   readonly acts: readonly ActRecord[];
-  readonly touched: readonly TouchedPath[];
+  readonly stories: readonly Story[];
+  /** Acts that the product must know of, by their place in the script. */
+  readonly certain: ReadonlySet<number>;
   /** The work tree as git calls it clean. */
   readonly head: Tree;
   /** Paths of `git status` before the turn, and when the product was asked. */
@@ -51,8 +61,8 @@ function wrongInvocations(facts: Facts, report: Interrupted): string[] {
   const complaints: string[] = [];
   const reported = [...report.invocations];
   for (const act of facts.acts) {
+    if (!isCall(act)) continue;
     const states = invocationStates(act);
-    if (states === undefined) continue;
     if (reported[0]?.summary !== act.detail) {
       if (!states.includes('absent')) complaints.push(`call '${act.detail}' is not reported in its place`);
       continue;
@@ -66,61 +76,84 @@ function wrongInvocations(facts: Facts, report: Interrupted): string[] {
   return complaints;
 }
 
-/** Paths the product must report, those it may, and whether each is described as it is. */
+/**
+ * Acts that the report shows: a call by its line, a transaction by any of its paths. In between the two ends of a
+ * product call either answer is true; which one it is decides what the rest of the report and the repairs must be.
+ */
+export function knownActs(facts: Pick<Facts, 'acts'>, report: Interrupted): Set<number> {
+  const calls = new Set(report.invocations.map((call) => call.summary));
+  const files = new Set(report.files.map((file) => file.path));
+  const known = facts.acts.filter((act) =>
+    isCall(act) ? calls.has(act.detail) : act.paths.some((intention) => files.has(intention.path)),
+  );
+  return new Set(known.map((act) => act.at));
+}
+
+/** Each path the turn was about is reported as it is, and no other path. */
 export function reportsFiles(facts: Facts, answers: Answers): Complaints {
   const [report] = answers.recover.document.interrupted;
   if (report === undefined) return ['no report'];
-  const complaints: string[] = [];
+  const known = knownActs(facts, report);
+  const complaints = facts.acts
+    .filter((act) => facts.certain.has(act.at) && act.paths.length > 0 && !known.has(act.at))
+    .map((act) => `nothing of '${act.detail}' is reported`);
   const reported = new Map(report.files.map((file) => [file.path, file]));
   if (reported.size !== report.files.length) complaints.push('a path is reported twice');
-  for (const one of facts.touched) {
-    const file = reported.get(one.path);
-    reported.delete(one.path);
-    if (file === undefined) complaints.push(...missing(one));
-    else complaints.push(...wrongFile(facts, one, file));
+  for (const story of facts.stories) {
+    const verdict = verdictOf(story, known);
+    if (verdict === undefined) continue;
+    const file = reported.get(story.path);
+    reported.delete(story.path);
+    if (file !== undefined) complaints.push(...wrongFile(facts, { story, verdict, file }));
+    else if (!isEffectless(story, verdict))
+      complaints.push(`'${story.path}' (${verdict.state}) is not reported`);
   }
   for (const path of reported.keys()) complaints.push(`'${path}' is reported and the turn never touched it`);
-  return [...complaints, ...halfKnown(facts, report)];
-}
-
-function missing(one: TouchedPath): string[] {
-  if (!one.mustBeKnown) return [];
-  // A command that names no path is known by its effects, and may have had none.
-  if (one.act.kind === 'shell' && one.state === 'untouched') return [];
-  return [`'${one.path}' (${one.state}, ${one.act.detail}) is not reported`];
-}
-
-function wrongFile(facts: Facts, one: TouchedPath, file: ReportedFile): string[] {
-  const fine = acceptable(facts, one).some(
-    (right) => right.state === file.state && right.expected === file.expected,
-  );
-  const now = name(facts, one.now);
-  const before = name(facts, one.before);
-  const complaints: string[] = [];
-  if (!fine) complaints.push(`'${one.path}' is ${one.state}, reported as ${file.state} (${one.act.detail})`);
-  if (file.now !== now)
-    complaints.push(`'${one.path}' holds ${String(now)}, reported as ${String(file.now)}`);
-  if (file.before !== before)
-    complaints.push(`'${one.path}' held ${String(before)}, reported as ${String(file.before)}`);
   return complaints;
 }
 
-/** Once a command without named paths has ended, what it left is known, and so is its effect. */
-function acceptable(facts: Facts, one: TouchedPath): { state: string; expected: string | null }[] {
-  if (one.expected !== 'unknown') return [{ state: one.state, expected: name(facts, one.expected) }];
-  const unknown = { state: one.state, expected: null };
-  if (one.act.kind !== 'shell' || !one.act.reached.has('wrote')) return [unknown];
-  const settled = { state: 'written', expected: name(facts, one.now) };
-  return one.act.reached.has('after') && one.state === 'changed' ? [settled, unknown] : [unknown, settled];
+/** A command that names no path is known by its effects, and may have had none. */
+function isEffectless(story: Story, verdict: Verdict): boolean {
+  return story.steps.every((step) => step.act.kind === 'shell') && verdict.state === 'untouched';
 }
 
-/** A transaction is known whole or not at all. */
-function halfKnown(facts: Facts, report: Interrupted): string[] {
-  const reported = new Set(report.files.map((file) => file.path));
-  return facts.acts
-    .filter((act) => act.paths.length > 1)
-    .filter((act) => new Set(act.paths.map((one) => reported.has(one.path))).size > 1)
-    .map((act) => `only a part of '${act.detail}' is reported`);
+interface Told {
+  readonly story: Story;
+  readonly verdict: Verdict;
+  readonly file: ReportedFile;
+}
+
+function wrongFile(facts: Facts, { story, verdict, file }: Told): string[] {
+  const complaints: string[] = [];
+  const now = name(facts, story.now);
+  const before = name(facts, story.before);
+  const right = acceptable(facts, story, verdict);
+  if (!right.some((one) => one.state === file.state && one.expected === file.expected))
+    complaints.push(
+      `'${story.path}' is ${right.map((one) => `${one.state}/${String(one.expected)}`).join(' or ')}, reported as ${file.state}/${String(file.expected)} (${lastActs(story)})`,
+    );
+  if (file.now !== now)
+    complaints.push(`'${story.path}' holds ${String(now)}, reported as ${String(file.now)}`);
+  if (file.before !== before)
+    complaints.push(`'${story.path}' held ${String(before)}, reported as ${String(file.before)}`);
+  return complaints;
+}
+
+function lastActs(story: Story): string {
+  return story.steps.map(({ act }) => `${act.kind} ${[...act.reached].at(-1) ?? ''}`).join(', ');
+}
+
+/** Once a command without named paths has ended, what it left is known, and so is its effect. */
+function acceptable(
+  facts: Facts,
+  story: Story,
+  verdict: Verdict,
+): { state: string; expected: string | null }[] {
+  const plain = { state: verdict.state, expected: name(facts, verdict.expected) };
+  const shell = story.steps.find((step) => step.act.kind === 'shell')?.act;
+  if (verdict.state !== 'changed' || shell?.reached.has('wrote') !== true) return [plain];
+  const settled = { state: 'written', expected: name(facts, story.now) };
+  return shell.reached.has('after') ? [settled] : [plain, settled];
 }
 
 export function approvalIntact(facts: Facts, answers: Answers): Complaints {
@@ -171,7 +204,7 @@ function sorted(value: unknown): string {
 export function gitStatusMatches(facts: Facts, answers: Answers): Complaints {
   const [report] = answers.recover.document.interrupted;
   if (report === undefined) return ['no report'];
-  const drift = driftOf(facts, new Set(report.files.map((file) => file.path)));
+  const drift = driftOf(facts, report);
   const complaints: string[] = [];
   if (report.gitStatusMatches !== (drift.length === 0))
     complaints.push(
@@ -182,13 +215,14 @@ export function gitStatusMatches(facts: Facts, answers: Answers): Complaints {
   return complaints;
 }
 
-export function driftOf(facts: Facts, reported: ReadonlySet<string>): string[] {
+function driftOf(facts: Facts, report: Interrupted): string[] {
+  const reported = new Set(report.files.map((file) => file.path));
   const explained = new Set(facts.dirtyBefore);
-  for (const one of facts.touched) {
-    if (reported.has(one.path) && !sameLeaf(one.now, facts.head.get(one.path))) explained.add(one.path);
+  for (const { path, now } of facts.stories) {
+    if (reported.has(path) && !sameLeaf(now, facts.head.get(path))) explained.add(path);
   }
-  const both = [...explained].filter((path) => !facts.dirtyNow.has(path));
-  return [...both, ...[...facts.dirtyNow].filter((path) => !explained.has(path))].sort();
+  const missing = [...explained].filter((path) => !facts.dirtyNow.has(path));
+  return [...missing, ...[...facts.dirtyNow].filter((path) => !explained.has(path))].sort();
 }
 
 export function orphanFound(facts: Facts, answers: Answers): Complaints {
@@ -214,6 +248,6 @@ export function factOf(facts: Pick<Facts, 'acts'>, kind: string): ActRecord['fac
   return facts.acts.find((act) => act.kind === kind)?.facts;
 }
 
-function name(facts: Facts, one: Leaf | undefined): string | null {
-  return one === undefined ? null : blobId(facts.format, one.bytes);
+function name(facts: Facts, one: Intended): string | null {
+  return one === undefined || one === 'unknown' ? null : blobId(facts.format, one.bytes);
 }

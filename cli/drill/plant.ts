@@ -5,7 +5,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Chance } from './chance.js';
-import type { TouchedPath } from './expectation.js';
+import type { Story } from './expectation.js';
 import { put, type ScratchRepository } from './scratch.js';
 import { DENIED } from './wording.js';
 
@@ -32,11 +32,14 @@ export function choosePlanting(chance: Chance): Planting {
 export function plant(
   repository: ScratchRepository,
   kind: Planting,
-  scene: { chance: Chance; touched: readonly TouchedPath[] },
+  scene: { chance: Chance; stories: readonly Story[]; certain: ReadonlySet<number> },
 ): void {
-  const { chance, touched } = scene;
-  if (touched.some((one) => one.act.kind === 'shell' && !one.act.reached.has('after'))) return;
-  const mine = touched.filter((one) => one.mustBeKnown && one.expected !== 'unknown');
+  const { chance, stories, certain } = scene;
+  const acts = stories.flatMap((story) => story.steps.map((step) => step.act));
+  if (acts.some((act) => act.kind === 'shell' && !act.reached.has('after'))) return;
+  const mine = stories.filter((story) =>
+    story.steps.every((step) => certain.has(step.act.at) && step.expected !== 'unknown'),
+  );
   if (kind === 'foreign' || kind === 'both') plantForeign(repository, chance, mine);
   if (kind === 'deleted') plantDeletion(repository, chance, mine);
   if (kind === 'drift' || kind === 'both') {
@@ -47,12 +50,12 @@ export function plant(
   if (kind === 'clean-drift') rmSync(join(repository.dir, 'scratch pad.txt'));
 }
 
-function plantForeign(repository: ScratchRepository, chance: Chance, mine: readonly TouchedPath[]): void {
+function plantForeign(repository: ScratchRepository, chance: Chance, mine: readonly Story[]): void {
   for (const one of chance.shuffled(mine).slice(0, 2))
     put(repository, one.path, `somebody else was here: ${one.path}\n`);
 }
 
-function plantDeletion(repository: ScratchRepository, chance: Chance, mine: readonly TouchedPath[]): void {
+function plantDeletion(repository: ScratchRepository, chance: Chance, mine: readonly Story[]): void {
   const there = mine.filter((one) => one.now !== undefined && one.before !== undefined);
   if (there.length > 0) rmSync(join(repository.dir, chance.pick(there).path));
 }

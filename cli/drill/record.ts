@@ -22,7 +22,8 @@ const intention = v.strictObject({
   before: v.nullable(v.string()),
   /** SHA-256 of what will be, 'unknown' for a shell call. */
   after: v.nullable(v.string()),
-  mode: v.picklist(['100644', '100755']),
+  /** Git's mode of what will be. */
+  mode: v.picklist(['100644', '100755', '120000']),
   /** What will be, base64. */
   bytes: v.nullable(v.string()),
 });

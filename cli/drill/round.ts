@@ -12,7 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { readUserState, repairAndJudge, repairedTree, type Direction } from './aftermath.js';
 import { Product, type Answers } from './answers.js';
 import { Chance } from './chance.js';
-import { foldRecord, whatHappened, type ActRecord, type Trees } from './expectation.js';
+import { foldRecord, mustBeKnown, storiesOf, verdictOf, type ActRecord, type Trees } from './expectation.js';
 import * as judge from './judge.js';
 import { choosePlanting, plant, type Planting } from './plant.js';
 import { alive, end, processes, until, type Seen } from './processes.js';
@@ -97,15 +97,15 @@ async function played(stage: Stage): Promise<Round> {
   const acts = foldRecord(readRecord(record));
   const killed = readTree(repository.dir);
   const planted = choosePlanting(chance.split('plant'));
-  plant(repository, planted, {
-    chance: chance.split('planting'),
-    touched: whatHappened(acts, { before, killed, now: killed }),
-  });
+  const found = storiesOf(acts, { before, killed, now: killed });
+  const certain = mustBeKnown(found, acts, killed);
+  plant(repository, planted, { chance: chance.split('planting'), stories: found, certain });
   const trees: Trees = { before, killed, now: readTree(repository.dir) };
   const facts: judge.Facts = {
     format: plan.format,
     acts,
-    touched: whatHappened(acts, trees),
+    stories: storiesOf(acts, trees),
+    certain,
     head: stage.head,
     dirtyBefore,
     dirtyNow: dirtyPaths(repository),
@@ -261,8 +261,9 @@ async function oneRepair(repairs: Repairs, direction: Direction): Promise<judge.
   const { stage, product, facts, answers, trees, user } = repairs;
   const [report] = answers.recover.document.interrupted;
   if (report === undefined) return ['nothing to repair is reported'];
-  const reported = new Set(report.files.map((file) => file.path));
-  const wanted = repairedTree(direction, trees.now, { touched: facts.touched, reported });
+  const { stories } = facts;
+  const known = judge.knownActs(facts, report);
+  const foreign = stories.filter((story) => verdictOf(story, known)?.state === 'foreign');
   try {
     return await repairAndJudge({
       direction,
@@ -270,8 +271,8 @@ async function oneRepair(repairs: Repairs, direction: Direction): Promise<judge.
       repository: stage.repository,
       turn: report.turn,
       before: trees.now,
-      wanted,
-      foreign: facts.touched.filter((one) => one.state === 'foreign').map((one) => one.path),
+      wanted: repairedTree(direction, trees.now, { stories, known }),
+      foreign: foreign.map((story) => story.path),
       user,
     });
   } catch (error) {

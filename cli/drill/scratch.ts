@@ -42,6 +42,14 @@ export const LEGACY_FILE = 'src/legacy.ts';
 /** A tracked file that only the shell call writes. */
 export const FORMATTED_FILE = 'src/formatted.ts';
 export const EXECUTABLE_FILE = 'packages/tools/run.sh';
+/** Renamed, made executable and linked to by one transaction. */
+export const MIXED = {
+  from: 'src/old name.ts',
+  to: 'src/moved/new name.ts',
+  script: 'docs/setup.sh',
+  link: 'docs/latest.md',
+  target: 'config.md',
+} as const;
 /** Tracked, and never touched by the turn: drift is planted here. */
 export const BYSTANDERS = ['LICENSE.txt', 'src/keep.ts', 'packages/core/table.csv'] as const;
 
@@ -116,6 +124,8 @@ function writeTracked(repository: ScratchRepository, chance: Chance): void {
   chmodSync(join(repository.dir, EXECUTABLE_FILE), 0o755);
   put(repository, LEGACY_FILE, 'export const legacy = true;\n'.repeat(40));
   put(repository, FORMATTED_FILE, 'export   const  formatted=false\n'.repeat(20));
+  put(repository, MIXED.from, 'export const moved = 1;\n'.repeat(10));
+  put(repository, MIXED.script, '#!/bin/sh\nexit 0\n');
   for (const path of BYSTANDERS) put(repository, path, `${path}\n`.repeat(30));
   for (const [path, text] of Object.entries(INSTRUCTIONS)) put(repository, path, text);
   put(repository, '.gitignore', 'build/\n');

@@ -3,7 +3,8 @@
  *
  * It begins with the approval that stays pending and the background process, so that most kills find both; the rest is
  * in random order: ten of the nineteen files by two transactions, nine one by one and in place, one file created,
- * one deleted, a call that fails, one that is denied, and two shell calls (one says which path it will write, one does not).
+ * one deleted, a rename with a mode and a link in one transaction, one file edited a second time, a call that fails, one
+ * that is denied, and two shell calls (one says which path it will write, one does not).
  */
 import type { Chance } from './chance.js';
 import { LEGACY_FILE, SYMBOL_FILES } from './scratch.js';
@@ -11,13 +12,16 @@ import { LEGACY_FILE, SYMBOL_FILES } from './scratch.js';
 /** Small writes that one file is rewritten in. */
 export const PIECES = 24;
 
+/** How a file is rewritten in place. 'over': from the start over the old bytes. 'truncated': emptied first. */
+export type Style = 'over' | 'truncated';
+
 export type Act =
-  | { readonly kind: 'turn' | 'approval' | 'background' | 'failed' | 'denied' | 'shell' | 'declared-shell' }
+  | { readonly kind: 'turn' | 'approval' | 'background' | 'failed' | 'denied' }
+  | { readonly kind: 'shell' | 'declared-shell' | 'mixed' }
   | { readonly kind: 'transaction'; readonly paths: readonly string[] }
-  | { readonly kind: 'delete'; readonly path: string }
-  | { readonly kind: 'create'; readonly path: string }
-  /** 'over': written from the start over the old bytes. 'truncated': emptied first. */
-  | { readonly kind: 'rewrite'; readonly path: string; readonly style: 'over' | 'truncated' };
+  | { readonly kind: 'delete' | 'create'; readonly path: string }
+  /** 'again': a file that the first transaction has changed already. */
+  | { readonly kind: 'rewrite' | 'again'; readonly path: string; readonly style: Style };
 
 export type ActKind = Act['kind'];
 
@@ -25,13 +29,14 @@ export const CREATED_FILE = 'docs/renamed/parseConfig.md';
 
 export function writeScript(chance: Chance): Act[] {
   const files = chance.shuffled(SYMBOL_FILES);
-  const rewrites = files
-    .slice(10)
-    .map((path): Act => ({ kind: 'rewrite', path, style: chance.pick(['over', 'truncated']) }));
+  const style = (): Style => chance.pick(['over', 'truncated']);
+  const rewrites = files.slice(10).map((path): Act => ({ kind: 'rewrite', path, style: style() }));
+  const first: Act = { kind: 'transaction', paths: files.slice(0, 6) };
   const rest = chance.shuffled<Act>([
     ...rewrites,
-    { kind: 'transaction', paths: files.slice(0, 6) },
+    first,
     { kind: 'transaction', paths: files.slice(6, 10) },
+    { kind: 'mixed' },
     { kind: 'create', path: CREATED_FILE },
     { kind: 'delete', path: LEGACY_FILE },
     { kind: 'failed' },
@@ -39,6 +44,9 @@ export function writeScript(chance: Chance): Act[] {
     { kind: 'shell' },
     { kind: 'declared-shell' },
   ]);
+  const after = rest.indexOf(first) + 1;
+  const again: Act = { kind: 'again', path: chance.pick(first.paths), style: style() };
+  rest.splice(after + chance.below(rest.length - after + 1), 0, again);
   return [{ kind: 'turn' }, ...chance.shuffled<Act>([{ kind: 'approval' }, { kind: 'background' }]), ...rest];
 }
 
@@ -52,9 +60,11 @@ const LINES: { readonly [K in ActKind]: number } = {
   shell: 5,
   'declared-shell': 5,
   transaction: 2,
+  mixed: 2,
   delete: 2,
   create: PIECES + 4,
   rewrite: PIECES + 4,
+  again: PIECES + 4,
 };
 
 export interface KillMoment {
@@ -64,10 +74,7 @@ export interface KillMoment {
   readonly delayMs: number;
 }
 
-/**
- * Any act after the turn's start is as likely as any other, then any line of it, then any moment up to the next.
- * Every second kill that falls on a long rewriting is moved to between two small writes.
- */
+/** Any act after the turn's start is as likely as any other, then any line of it, then any moment up to the next. */
 export function chooseKill(chance: Chance, script: readonly Act[]): KillMoment {
   const at = 1 + chance.below(script.length - 1);
   const before = script.slice(0, at).reduce((sum, act) => sum + LINES[act.kind], 0);

@@ -1,7 +1,15 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { classify, foldRecord, invocationStates, whatHappened } from '../../../cli/drill/expectation.js';
+import {
+  classify,
+  foldRecord,
+  invocationStates,
+  mustBeKnown,
+  storiesOf,
+  verdictOf,
+  type Intended,
+} from '../../../cli/drill/expectation.js';
 import { readRecord, Recorder, type Line } from '../../../cli/drill/record.js';
 import { blobId, difference, leaf, readTree, sha256, type Leaf, type Tree } from '../../../cli/drill/tree.js';
 import { scratch } from '../../helpers/scratch.js';
@@ -61,41 +69,57 @@ const BEFORE: Tree = new Map([
   ['b', file('old b')],
 ]);
 
+function certain(lines: readonly Line[], killed: Tree): number[] {
+  const acts = foldRecord(lines);
+  return [...mustBeKnown(storiesOf(acts, { before: BEFORE, killed, now: killed }), acts, killed)];
+}
+
 test('an act that was only announced may be unknown while no byte has changed', (t) => {
-  const acts = foldRecord([line('before', { paths: intentions(BEFORE) })]);
-  const happened = whatHappened(acts, { before: BEFORE, killed: BEFORE, now: BEFORE });
-  t.deepEqual(
-    happened.map((one) => one.mustBeKnown),
-    [false, false],
-  );
+  t.deepEqual(certain([line('before', { paths: intentions(BEFORE) })], BEFORE), []);
 });
 
-test('one changed byte of an announced act makes every path of it known', (t) => {
-  const acts = foldRecord([line('before', { paths: intentions(BEFORE) })]);
+test('one changed byte of an announced act makes it known', (t) => {
   const killed: Tree = new Map([...BEFORE, ['b', file('new')]]);
-  const happened = whatHappened(acts, { before: BEFORE, killed, now: killed });
-  t.deepEqual(
-    happened.map((one) => [one.mustBeKnown, one.state]),
-    [
-      [true, 'untouched'],
-      [true, 'written'],
-    ],
-  );
+  t.deepEqual(certain([line('before', { paths: intentions(BEFORE) })], killed), [1]);
 });
 
-test('bytes planted after the kill are no proof that the product knew', (t) => {
-  const acts = foldRecord([line('before', { paths: intentions(BEFORE) })]);
-  const now: Tree = new Map([...BEFORE, ['b', file('planted')]]);
-  const happened = whatHappened(acts, { before: BEFORE, killed: BEFORE, now });
-  t.deepEqual(
-    happened.map((one) => one.mustBeKnown),
-    [false, false],
-  );
+test('a receipt makes an act known, whatever is on disk', (t) => {
+  t.deepEqual(certain([line('before', { paths: intentions(BEFORE) }), line('after')], BEFORE), [1]);
+});
+
+/** Path a: 'old a', then act 1 to 'new', then act 2 to 'newest'; act 2 has come as far as `phases`. */
+function twice(now: string, ...phases: Line['phase'][]): string {
+  const newest = {
+    path: 'a',
+    before: sha256(Buffer.from('new')),
+    after: sha256(Buffer.from('newest')),
+    mode: '100644' as const,
+    bytes: Buffer.from('newest').toString('base64'),
+  };
+  const second = phases.map((phase) => line(phase, { act: 2, kind: 'again', paths: [newest] }));
+  const acts = foldRecord([line('before', { paths: intentions(BEFORE) }), line('after'), ...second]);
+  const tree: Tree = new Map([...BEFORE, ['a', file(now)]]);
+  const [story] = storiesOf(acts, { before: BEFORE, killed: tree, now: tree });
+  const verdict = story === undefined ? undefined : verdictOf(story, new Set([1, 2]));
+  const text = (one: Intended | undefined): string =>
+    typeof one === 'object' ? one.bytes.toString() : String(one);
+  return `${verdict?.state ?? ''}, by '${text(verdict?.expected)}', towards '${text(verdict?.target)}'`;
+}
+
+test('a path that two acts are about is judged by the one whose bytes it holds', (t) => {
+  t.is(twice('new', 'before', 'entered'), "written, by 'new', towards 'newest'");
+  t.is(twice('newe', 'before', 'entered', 'piece'), "partial, by 'newest', towards 'newest'");
+  t.is(twice('newest', 'before', 'entered', 'piece'), "written, by 'newest', towards 'newest'");
+  t.is(twice('old a', 'before', 'entered'), "untouched, by 'newest', towards 'newest'");
+});
+
+test('bytes that nobody intended are foreign after two acts too', (t) => {
+  t.is(twice('other', 'before', 'entered', 'wrote', 'after'), "foreign, by 'newest', towards 'newest'");
 });
 
 test('an agent that found other bytes than the drill had put there stops the round', (t) => {
   const acts = foldRecord([line('before', { paths: intentions(new Map([['a', file('else')]])) })]);
-  t.throws(() => whatHappened(acts, { before: BEFORE, killed: BEFORE, now: BEFORE }), {
+  t.throws(() => storiesOf(acts, { before: BEFORE, killed: BEFORE, now: BEFORE }), {
     message: /found other bytes/,
   });
 });

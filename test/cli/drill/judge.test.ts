@@ -1,7 +1,7 @@
 /** The judge must notice each lie: a true answer passes, and the same answer with one thing wrong does not. */
 import test from 'ava';
 import type { Answers, Interrupted } from '../../../cli/drill/answers.js';
-import { foldRecord, whatHappened } from '../../../cli/drill/expectation.js';
+import { foldRecord, mustBeKnown, storiesOf } from '../../../cli/drill/expectation.js';
 import {
   approvalIntact,
   gitStatusMatches,
@@ -66,10 +66,12 @@ const LINES: readonly Line[] = [
 ];
 
 const acts = foldRecord(LINES);
+const stories = storiesOf(acts, { before: BEFORE, killed: NOW, now: NOW });
 const FACTS: Facts = {
   format: 'sha1',
   acts,
-  touched: whatHappened(acts, { before: BEFORE, killed: NOW, now: NOW }),
+  stories,
+  certain: mustBeKnown(stories, acts, NOW),
   head: HEAD,
   dirtyBefore: new Set(['dirty.ts']),
   dirtyNow: new Set(['dirty.ts', 'done.ts', 'flight.ts', 'else.ts']),
