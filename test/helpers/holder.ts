@@ -1,0 +1,129 @@
+/**
+ * A program that holds a lease and does what its standard input says, one JSON command a line, one JSON answer a line.
+ * Driven by holder-process.ts; gets killed, stopped, and told to be on another host.
+ *
+ * Usage: node holder.js DIR, with HOLDER = { identity?, stepMs? } as JSON and DURABLE_FAULTS as a plan.
+ */
+import { createInterface } from 'node:readline';
+import { spawn } from 'node:child_process';
+import { isDurableError } from '../../lib/errors.js';
+import { processFaultActions } from '../../lib/git/fault-actions.js';
+import { plannedFaults } from '../../lib/git/fault.js';
+import { openStorage, type Storage } from '../../lib/git/storage.js';
+import { systemHost, type Host } from '../../lib/host.js';
+import { acquire } from '../../lib/lease/acquire.js';
+import type { Held } from '../../lib/lease/hold.js';
+import { recordBehind } from '../../lib/lease/refusal.js';
+import type { LeaseRequest } from '../../lib/lease/take.js';
+import { takeOver } from '../../lib/lease/takeover.js';
+import { isRecord } from './json.js';
+
+export interface HolderOptions {
+  readonly identity?: Host['identity'];
+  /** Added to the wall clock. */
+  readonly stepMs?: number;
+}
+
+const REQUEST: LeaseRequest = {
+  kind: 'turn',
+  task: null,
+  turn: null,
+  turnKey: null,
+  objective: 'hold the lease',
+  agent: 'holder',
+};
+
+class Holder {
+  readonly #storage: Storage;
+  #held: Held | null = null;
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+  }
+
+  async act(name: string, given: Record<string, unknown>): Promise<unknown> {
+    switch (name) {
+      case 'acquire':
+        this.#held = await acquire(this.#storage, { ...REQUEST, ...given });
+        return this.#told();
+      case 'take-over':
+        this.#held = await takeOver(this.#storage, { ...REQUEST, ...given });
+        return this.#told();
+      case 'spawn':
+        return this.#spawn(given);
+      default:
+        return this.#withHeld(name, given);
+    }
+  }
+
+  async #withHeld(name: string, given: Record<string, unknown>): Promise<unknown> {
+    const held = this.#held;
+    if (held === null) throw new Error('this holder holds nothing');
+    const path = String(given['path']);
+    switch (name) {
+      case 'renew':
+        return (await held.renew()).oid;
+      case 'release':
+        return held.release();
+      case 'assert':
+        return held.assert();
+      case 'keeper':
+        return held.startKeeper(this.#storage.identity.self());
+      case 'write':
+        return held.stage.publish(held.stage.write(Buffer.from(String(given['text'])), 0o666), path);
+      case 'remove':
+        return held.stage.remove(path);
+      default:
+        throw new Error(`no command ${name}`);
+    }
+  }
+
+  #told(): unknown {
+    const { record, takenOver, stageDir } = this.#held ?? {};
+    return { record, takenOver, stageDir };
+  }
+
+  /** A background process of the turn, with the marker in its environment. */
+  #spawn(given: Record<string, unknown>): unknown {
+    const child = spawn('sleep', ['1000'], {
+      detached: given['detached'] === true,
+      stdio: 'ignore',
+      env: { ...process.env, DURABLE_MARKER: String(given['marker']) },
+    });
+    child.unref();
+    return child.pid;
+  }
+}
+
+function hostOf(options: HolderOptions): Host {
+  const host = systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
+  const step = options.stepMs ?? 0;
+  return {
+    ...host,
+    now: () => new Date(host.now().getTime() + step),
+    ...(options.identity === undefined ? {} : { identity: options.identity }),
+  };
+}
+
+async function answer(holder: Holder, line: string): Promise<object> {
+  const command: unknown = JSON.parse(line);
+  if (!isRecord(command)) throw new Error('a command is an object');
+  try {
+    return { ok: (await holder.act(String(command['do']), command)) ?? null };
+  } catch (error) {
+    if (!isDurableError(error)) return { error: 'bug', detail: error instanceof Error ? error.stack : '' };
+    return { error: error.code, fields: error.fields, record: recordBehind(error) };
+  }
+}
+
+async function main(dir: string, options: HolderOptions): Promise<void> {
+  const storage = await openStorage(dir, hostOf(options));
+  const holder = new Holder(storage);
+  process.stdout.write('{"ok":"ready"}\n');
+  for await (const line of createInterface({ input: process.stdin })) {
+    process.stdout.write(`${JSON.stringify(await answer(holder, line))}\n`);
+  }
+  await storage.close();
+}
+
+await main(process.argv[2] ?? '.', JSON.parse(process.env['HOLDER'] ?? '{}') as HolderOptions);
