@@ -1,6 +1,7 @@
 /**
  * What a lease record leaves behind: the turn of its holder that the ledger does not show as ended.
  */
+import { Ledger } from '../ledger/ledger.js';
 import type { TurnState } from '../ledger/state.js';
 import type { Storage } from '../git/storage.js';
 import type { LeaseRecord } from './record.js';
@@ -24,9 +25,10 @@ export async function openTurnOf(storage: Storage, record: LeaseRecord): Promise
   return null;
 }
 
-/** The newest turn of a task; always null until the ledger can be opened. */
-export async function turnState(_storage: Storage, _task: string): Promise<TurnState | null> {
-  return Promise.resolve(null);
+/** The newest turn of a task; null when the task has none, or does not exist. */
+export async function turnState(storage: Storage, task: string): Promise<TurnState | null> {
+  // Torn by a power cut, the newest event hides the end of a turn at most: then it is recovered once more.
+  return (await Ledger.open(storage, task).readable()).state.turn;
 }
 
 function turnsOf(record: LeaseRecord): { readonly task: string; readonly turn: string }[] {

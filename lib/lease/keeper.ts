@@ -1,0 +1,171 @@
+/**
+ * The keeper: a process beside the agent, one a turn, that renews the lease and sees the agent die.
+ *
+ * Each look (every 400 ms), in this order:
+ *   1. the repository is gone, or the lease is not this holding's any more: end
+ *   2. the agent is dead: record `turn.interrupted`, with what still runs of the turn, if the turn is open; end, and
+ *      leave the lease as it is: taking over always goes through recovery
+ *   3. a third of the TTL has passed since the last record: renew by compare-and-swap, keep `gc.pid`
+ * After sleep a renewal is the same swap, and a `git.observed` says how late it came (PROTOCOL.md 36): a local lease is
+ * not ended by a clock.
+ *
+ * A look that fails (a locked ref, a full disk) is tried again at the next one, for as long as the agent lives; after the
+ * agent's death for one TTL. Nothing that the keeper does is needed for safety: killed at any point it leaves a lease
+ * whose holder is judged by pid and start time, a turn that recovery finds open, and locks that name a dead owner.
+ */
+import { existsSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { hasCode } from '../errors.js';
+import { Ledger } from '../ledger/ledger.js';
+import type { Storage } from '../git/storage.js';
+import type { KeeperParameters } from './keeper-start.js';
+import { dropMaintenance, holdMaintenance } from './maintenance.js';
+import { recordedProcesses } from './older.js';
+import { findProcesses } from './processes.js';
+import { isToken, readLease, type LeaseRecord } from './record.js';
+import { renewLease } from './renew.js';
+import { workspaceId } from './workspace.js';
+
+/** Why a keeper ended. */
+export type KeeperEnd = 'stopped' | 'gone' | 'over' | 'interrupted' | 'gave-up';
+
+const LOOK_MS = 400;
+
+/** An event is a record, not a listing: `recover` finds them all again. */
+const SURVIVORS = 100;
+
+/** Keeps until there is nothing to keep, or `stop` is aborted. Throws nothing: a look that fails is tried again. */
+export async function keep(
+  storage: Storage,
+  parameters: KeeperParameters,
+  stop: AbortSignal,
+): Promise<KeeperEnd> {
+  const keeper = new Keeper(storage, parameters);
+  for (;;) {
+    const end = await keeper.look();
+    if (end !== null) return end;
+    if (stop.aborted) return 'stopped';
+    await pause(LOOK_MS, undefined, { signal: stop }).catch(() => undefined);
+  }
+}
+
+class Keeper {
+  readonly #storage: Storage;
+  readonly #parameters: KeeperParameters;
+  #seen: string | null = null;
+  #renewed: Instant;
+  #died: Instant | null = null;
+
+  constructor(storage: Storage, parameters: KeeperParameters) {
+    this.#storage = storage;
+    this.#parameters = parameters;
+    this.#renewed = this.#instant();
+  }
+
+  async look(): Promise<KeeperEnd | null> {
+    try {
+      return await this.#step();
+    } catch (error) {
+      if (hasCode(error, 'lease-lost')) return 'over';
+      if (!existsSync(this.#storage.layout.gitDir)) return 'gone';
+      const ttlMs = this.#storage.settings.ttlMs;
+      return this.#died !== null && this.#since(this.#died) > ttlMs ? 'gave-up' : null;
+    }
+  }
+
+  async #step(): Promise<KeeperEnd | null> {
+    const { token, agent } = this.#parameters;
+    if (!existsSync(this.#storage.layout.gitDir)) return 'gone';
+    const current = await readLease(this.#storage, token.lease);
+    if (current === null || !isToken(current.record, token)) return 'over';
+    if (this.#storage.identity.startOf(agent.pid) !== agent.start) return this.#interrupt(current.record);
+    const isNew = this.#seen === null;
+    // Somebody else of this turn renewed (its sessions changed): that counts as one.
+    if (!isNew && current.oid !== this.#seen) this.#renewed = this.#instant();
+    this.#seen = current.oid;
+    if (isNew || this.#since(this.#renewed) >= current.record.ttlMs / 3) await this.#renew(current.record);
+    return null;
+  }
+
+  async #renew(record: LeaseRecord): Promise<void> {
+    const lateMs = this.#since(this.#renewed);
+    const renewed = await renewLease(this.#storage, this.#parameters.token, {
+      keeper: this.#storage.identity.self(),
+    });
+    this.#seen = renewed.oid;
+    this.#renewed = this.#instant();
+    holdMaintenance(this.#storage, record.holder.pid);
+    if (lateMs > record.ttlMs) await this.#observeLate(record, lateMs);
+  }
+
+  async #observeLate(record: LeaseRecord, lateMs: number): Promise<void> {
+    if (record.task === null) return;
+    const seconds = String(Math.round(lateMs / 1000));
+    await Ledger.open(this.#storage, record.task).append(
+      () => [
+        {
+          type: 'git.observed',
+          turn: record.turn,
+          what: `the lease was renewed ${seconds} s after the last time (the machine slept, or the keeper was stopped)`,
+          ref: this.#parameters.token.ref,
+          before: null,
+          after: this.#seen,
+          process: null,
+        },
+      ],
+      { lease: null, agent: record.holder.agent, workspace: this.#workspace() },
+    );
+  }
+
+  async #interrupt(record: LeaseRecord): Promise<KeeperEnd> {
+    this.#died ??= this.#instant();
+    const { task, turn } = record;
+    if (task !== null && turn !== null) await this.#recordDeath(task, turn, record);
+    dropMaintenance(this.#storage, record.holder.pid);
+    return 'interrupted';
+  }
+
+  async #recordDeath(task: string, turn: string, record: LeaseRecord): Promise<void> {
+    const { token, agent } = this.#parameters;
+    const recorded = [record.holder, agent, ...(await recordedProcesses(this.#storage, record))];
+    const survivors = findProcesses({
+      markerHash: record.markerHash,
+      recorded,
+      caller: this.#storage.host.pid,
+    }).slice(0, SURVIVORS);
+    await Ledger.open(this.#storage, task).append(
+      (state) =>
+        state.turn?.id === turn && state.turn.state === 'open'
+          ? [
+              {
+                type: 'turn.interrupted',
+                turn,
+                detectedBy: 'keeper',
+                reason: `the agent's process ${String(agent.pid)} ended`,
+                survivors,
+              },
+            ]
+          : [],
+      { lease: token, agent: record.holder.agent, workspace: this.#workspace() },
+    );
+  }
+
+  #workspace(): string | null {
+    return workspaceId(this.#storage, { create: false });
+  }
+
+  #instant(): Instant {
+    return { monotonic: this.#storage.host.monotonicMs(), uptime: this.#storage.host.uptimeMs() };
+  }
+
+  /** A holder counts by the greatest of its clocks (PROTOCOL.md 36): monotonic stands still in suspend. Milliseconds. */
+  #since(from: Instant): number {
+    const now = this.#instant();
+    return Math.max(now.monotonic - from.monotonic, now.uptime - from.uptime);
+  }
+}
+
+interface Instant {
+  readonly monotonic: number;
+  readonly uptime: number;
+}
