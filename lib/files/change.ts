@@ -5,15 +5,15 @@
  * file). Everything that can be refused is refused here, before anything is recorded or changed: paths, preconditions,
  * a file and a folder of one name.
  */
-import { readdirSync } from 'node:fs';
 import { DurableError } from '../errors.js';
 import type { FileMode, Image } from '../event.js';
-import { decodePath, encodePath, fsPath } from '../git/path.js';
+import { encodePath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { conflict } from './apply.js';
 import type { ManifestEntry } from './manifest.js';
-import { checkedPath, foldersAbove, refuseDetour, statOf } from './place.js';
+import { checkedPath, refuseDetour, statOf } from './place.js';
 import { look, type Revision } from './revision.js';
+import { tangleAt } from './tangle.js';
 import { sameImage } from './verdict.js';
 
 /**
@@ -93,8 +93,11 @@ class Planning {
 
   plan(): Plan {
     const drafts = [...this.#drafts.values()].filter(({ before, after }) => !sameImage(before, after));
-    const changed = new Map(drafts.map((draft) => [draft.path, draft]));
-    for (const draft of drafts) if (draft.after !== null) this.#refuseTangle(draft.path, changed);
+    const changed = new Map(drafts.map(({ path, after }) => [path, after]));
+    for (const { path, after } of drafts) {
+      const why = after === null ? null : tangleAt(this.#storage.layout.workTree, path, changed);
+      if (why !== null) throw new DurableError('path-refused', { path, why });
+    }
     return { entries: drafts, blobs: this.#blobs };
   }
 
@@ -179,31 +182,5 @@ class Planning {
     const { workTree } = this.#storage.layout;
     const [a, b] = [statOf(workTree, from), statOf(workTree, to)];
     return a !== null && b !== null && a.ino === b.ino && a.dev === b.dev;
-  }
-
-  /** A file may take a folder's place only when the same changes empty it, and a folder a file's only when they remove it. */
-  #refuseTangle(path: string, changed: ReadonlyMap<string, Draft>): void {
-    const { workTree } = this.#storage.layout;
-    for (const folder of foldersAbove(path)) {
-      const draft = changed.get(folder);
-      const stat = statOf(workTree, folder);
-      const isFile = stat !== null && !stat.isDirectory();
-      if (draft === undefined ? isFile : draft.after !== null)
-        throw new DurableError('path-refused', { path, why: `'${folder}' is a file` });
-    }
-    if (statOf(workTree, path)?.isDirectory() !== true) return;
-    for (const inside of filesBelow(workTree, path)) {
-      const draft = changed.get(inside);
-      if (draft === undefined || draft.after !== null)
-        throw new DurableError('path-refused', { path, why: 'a folder is there' });
-    }
-  }
-}
-
-function* filesBelow(workTree: string, folder: string): Generator<string> {
-  for (const entry of readdirSync(fsPath(workTree, folder), { withFileTypes: true, encoding: 'buffer' })) {
-    const path = `${folder}/${decodePath(entry.name)}`;
-    if (entry.isDirectory()) yield* filesBelow(workTree, path);
-    else yield path;
   }
 }

@@ -16,7 +16,7 @@
 import type { Image } from '../event.js';
 import { displayPath, encodePath, splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
-import { Head, type HeadEntry } from './head.js';
+import { TreeView, type TreeLeaf } from './tree-view.js';
 
 /** One form and one set of flags, for the baseline and for every comparison with it. */
 export const STATUS_ARGS = [
@@ -121,11 +121,11 @@ function kindOf(mode: string, bits: boolean): string {
 async function entriesOfHead(
   storage: Storage,
   touched: readonly TouchedNow[],
-): Promise<ReadonlyMap<string, HeadEntry>> {
-  const head = await Head.open(storage);
-  const entries = new Map<string, HeadEntry>();
+): Promise<ReadonlyMap<string, TreeLeaf>> {
+  const head = await TreeView.open(storage, 'HEAD^{tree}');
+  const entries = new Map<string, TreeLeaf>();
   for (const { path } of touched) {
-    const entry = await head.entry(path);
+    const entry = await head.leaf(path);
     if (entry !== null) entries.set(path, entry);
   }
   return entries;

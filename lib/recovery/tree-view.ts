@@ -1,34 +1,34 @@
 /**
- * What HEAD holds at a path, read from its tree objects: exact for any bytes in a name, at the cost of the folders above
- * the paths asked for.
+ * What a tree of the repository (HEAD's, a checkpoint's) holds at a path, read from its tree objects: exact for any bytes
+ * in a name, at the cost of the folders above the paths asked for.
  */
 import type { Storage } from '../git/storage.js';
 import { decodePath } from '../git/path.js';
 
-export interface HeadEntry {
+export interface TreeLeaf {
   /** Git's mode; '160000' for a path that is, or lies in, a submodule. */
   readonly mode: string;
   readonly oid: string;
 }
 
-export class Head {
+export class TreeView {
   readonly #storage: Storage;
   readonly #root: string | null;
-  readonly #folders = new Map<string, ReadonlyMap<string, HeadEntry>>();
+  readonly #folders = new Map<string, ReadonlyMap<string, TreeLeaf>>();
 
   private constructor(storage: Storage, root: string | null) {
     this.#storage = storage;
     this.#root = root;
   }
 
-  /** An unborn branch has an empty tree. */
-  static async open(storage: Storage): Promise<Head> {
-    const answer = await storage.git.run(['rev-parse', '--verify', '--quiet', 'HEAD^{tree}']);
-    return new Head(storage, answer.code === 0 ? answer.stdout.toString('utf8').trim() : null);
+  /** `HEAD^{tree}`, `<checkpoint>:worktree`, …; what does not exist (an unborn branch) is as an empty tree. */
+  static async open(storage: Storage, name: string): Promise<TreeView> {
+    const answer = await storage.git.run(['rev-parse', '--verify', '--quiet', name]);
+    return new TreeView(storage, answer.code === 0 ? answer.stdout.toString('utf8').trim() : null);
   }
 
-  async entry(path: string): Promise<HeadEntry | null> {
-    let found: HeadEntry | null = this.#root === null ? null : { mode: '40000', oid: this.#root };
+  async leaf(path: string): Promise<TreeLeaf | null> {
+    let found: TreeLeaf | null = this.#root === null ? null : { mode: '40000', oid: this.#root };
     for (const name of path.split('/')) {
       if (found === null || found.mode === '160000') return found;
       if (found.mode !== '40000') return null;
@@ -37,7 +37,7 @@ export class Head {
     return found?.mode === '40000' ? null : found;
   }
 
-  async #folder(oid: string): Promise<ReadonlyMap<string, HeadEntry>> {
+  async #folder(oid: string): Promise<ReadonlyMap<string, TreeLeaf>> {
     const known = this.#folders.get(oid);
     if (known !== undefined) return known;
     const body = (await this.#storage.objects.read(oid))?.body ?? Buffer.alloc(0);
@@ -48,8 +48,8 @@ export class Head {
 }
 
 /** A tree object: `<mode> <name>\0<id>`, one after the other (git's tree-walk.c reads the same). */
-export function parseTree(body: Buffer, idBytes: number): Map<string, HeadEntry> {
-  const entries = new Map<string, HeadEntry>();
+export function parseTree(body: Buffer, idBytes: number): Map<string, TreeLeaf> {
+  const entries = new Map<string, TreeLeaf>();
   for (let at = 0; at < body.length;) {
     const space = body.indexOf(0x20, at);
     const end = body.indexOf(0, space);

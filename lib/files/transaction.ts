@@ -1,0 +1,282 @@
+/**
+ * Transactions: several changes of the work tree as one thing that recovery can take back or complete.
+ *
+ * Order (PROTOCOL.md 14, 15):
+ *   1. plan: paths, preconditions, before and after images; refused here, nothing has happened
+ *   2. new files into the epoch's staging directory; a full disk is met here
+ *   3. contents: every before and after blob and the manifest, in one commit
+ *   4. `transaction.prepared` in the ledger: from here on the intent is known to whoever comes after a crash
+ *   5. each path: epoch, precondition, rename, folder flushed
+ *   6. `transaction.committed`
+ *
+ * Guarantees: a path holds its before or its after image at any moment. A failure at 5 or 6 puts back what was done
+ * and appends `transaction.rolled-back`; what the caller then gets is 'conflict' (somebody else's change was met; both
+ * sides are kept and `conflict.detected` names them) or 'transaction-failed' with its state. Killed at any point, or when
+ * the way back cannot be finished, the transaction is in doubt: both directions are open to recovery, from the manifest
+ * alone. A lost lease stops at once and puts nothing back: the tree is the new holder's.
+ *
+ * What it is not: one atomic commit for the whole operating system. Readers see the paths change one after the other,
+ * and a write by another program exactly between check and rename is found afterwards, not prevented.
+ */
+import { digest } from '../canonical.js';
+import { DurableError, hasCode } from '../errors.js';
+import type { EventDraft, Kept } from '../event.js';
+import type { Storage } from '../git/storage.js';
+import { freshId } from '../host.js';
+import type { Held } from '../lease/hold.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { cut } from '../ledger/subject.js';
+import { Application, clashOf, missingFolders, pruneFolders } from './apply.js';
+import { planChanges, type Change, type PlannedEntry } from './change.js';
+import { recordConflict } from './conflict.js';
+import { encodeManifest, MANIFEST_VERSION, type ManifestEntry, type Move } from './manifest.js';
+import { checkedPath, foldersAbove } from './place.js';
+import { look } from './revision.js';
+import { sameImage } from './verdict.js';
+
+export type { Change } from './change.js';
+
+export interface TransactionContext {
+  readonly storage: Storage;
+  readonly ledger: Ledger;
+  readonly held: Held;
+  readonly agent: string;
+  readonly workspace: string | null;
+  /** null outside turns (a restore under an operation lease). */
+  readonly turn: string | null;
+}
+
+export interface TransactionResult {
+  readonly transaction: string;
+  /** Paths whose image changed, in the order in which they were applied. */
+  readonly paths: readonly string[];
+}
+
+/**
+ * Applies the changes. Throws 'conflict', 'path-outside', 'path-refused', 'out-of-space', 'permission-denied' before
+ * anything changed; 'conflict' or 'transaction-failed' after what was done was put back; 'lease-lost', 'stage-revoked'.
+ */
+export async function runTransaction(
+  context: TransactionContext,
+  changes: readonly Change[],
+  options: { readonly invocation?: string } = {},
+): Promise<TransactionResult> {
+  const { entries, blobs } = await planned(context, changes);
+  const recorded = { blobs, invocation: options.invocation ?? null, purpose: 'edit', prune: [] } as const;
+  return new RecordedTransaction(context, entries, recorded).run();
+}
+
+export interface EntryOptions {
+  readonly purpose: 'restore' | 'repair';
+  /**
+   * Whether every blob named is reachable already from a checkpoint of this task (the one just taken and the one that is
+   * restored): then only the manifest is stored. Else the blobs are kept with it; those of `to` must be readable.
+   */
+  readonly isKept: boolean;
+  /** Folders that may go when this empties them. 'emptied': all above a removed path. Default: none. */
+  readonly prune?: 'emptied' | Iterable<string>;
+}
+
+/** The same for images instead of changes: restoring a checkpoint, repairing a turn. Errors as `runTransaction`. */
+export async function applyEntries(
+  context: TransactionContext,
+  moves: readonly Move[],
+  options: EntryOptions,
+): Promise<TransactionResult> {
+  const changing = moves.filter(({ from, to }) => !sameImage(from, to));
+  const entries = changing.map((move) => entryOf(context.storage, move));
+  const blobs = new Map<string, Uint8Array>();
+  if (!options.isKept) {
+    for (const { path, before } of entries) {
+      const { found, bytes } = look(context.storage, path);
+      const isBefore = found !== null && typeof found === 'object' && found.oid === before?.oid;
+      if (isBefore && bytes !== null) blobs.set(before.oid, bytes);
+    }
+    for (const { after } of entries)
+      if (after !== null) blobs.set(after.oid, await bytesOf(context.storage, blobs, after.oid));
+  }
+  const removed = changing.filter(({ to }) => to === null).flatMap(({ path }) => foldersAbove(path));
+  const prune = options.prune === 'emptied' ? removed : [...(options.prune ?? [])];
+  const recorded = { blobs, invocation: null, purpose: options.purpose, prune };
+  return new RecordedTransaction(context, entries, recorded).run();
+}
+
+function entryOf(storage: Storage, move: Move): PlannedEntry {
+  const { permissions } = look(storage, move.path);
+  const carried = move.permissions ?? null;
+  return { path: checkedPath(move.path), before: move.from, after: move.to, permissions, carried };
+}
+
+async function planned(
+  context: TransactionContext,
+  changes: readonly Change[],
+): Promise<ReturnType<typeof planChanges>> {
+  try {
+    return planChanges(context.storage, changes);
+  } catch (error) {
+    const clash = clashOf(error);
+    if (clash === undefined) throw error;
+    const mine = intendedBytes(changes, clash.move.path);
+    await recordConflict(context, { clash, mine, why: 'changed-since-read' });
+    throw error;
+  }
+}
+
+function intendedBytes(changes: readonly Change[], path: string): Uint8Array | null {
+  const change = changes.find((one) => one.kind === 'write' && checkedPath(one.path) === path);
+  return change?.kind === 'write' ? change.bytes : null;
+}
+
+interface RecordedOptions {
+  readonly blobs: ReadonlyMap<string, Uint8Array>;
+  readonly invocation: string | null;
+  readonly purpose: 'edit' | 'restore' | 'repair';
+  readonly prune: readonly string[];
+}
+
+class RecordedTransaction {
+  readonly #context: TransactionContext;
+  readonly #entries: readonly PlannedEntry[];
+  readonly #options: RecordedOptions;
+  readonly #application: Application;
+  readonly #id: string;
+
+  constructor(context: TransactionContext, entries: readonly PlannedEntry[], options: RecordedOptions) {
+    const { storage, held } = context;
+    this.#context = context;
+    this.#entries = entries;
+    this.#options = options;
+    this.#id = freshId(storage.host);
+    const moves = entries.map(({ path, before, after, carried }) => ({
+      path,
+      from: before,
+      to: after,
+      permissions: carried,
+    }));
+    const read = (oid: string): Promise<Uint8Array> => bytesOf(storage, options.blobs, oid);
+    this.#application = new Application({ storage, stage: held.stage, bytesOf: read }, moves);
+  }
+
+  async run(): Promise<TransactionResult> {
+    try {
+      this.#application.check();
+      await this.#application.stage();
+      await this.#prepare();
+    } catch (error) {
+      this.#application.clean();
+      throw await this.#withConflict(error);
+    }
+    try {
+      await this.#application.run();
+      pruneFolders(this.#context.storage, this.#options.prune);
+      await this.#append({ type: 'transaction.committed', transaction: this.#id, by: 'writer' });
+    } catch (error) {
+      if (!(await this.#isCommitted())) throw await this.#failed(error);
+    }
+    this.#application.clean();
+    return { transaction: this.#id, paths: this.#application.paths };
+  }
+
+  async #prepare(): Promise<void> {
+    const { storage, ledger } = this.#context;
+    const entries = this.#entries.map(({ path, before, after, permissions }): ManifestEntry => {
+      return { path, before, after, permissions };
+    });
+    const written = entries.filter(({ after }) => after !== null).map(({ path }) => path);
+    const bytes = encodeManifest({
+      v: MANIFEST_VERSION,
+      entries,
+      folders: missingFolders(storage, written),
+    });
+    const payload = new Map<string, string>();
+    for (const blob of this.#options.blobs.values())
+      payload.set(String(payload.size), await storage.objects.write('blob', blob));
+    const manifest: Kept = {
+      oid: await storage.objects.write('blob', bytes),
+      digest: digest(bytes),
+      bytes: bytes.length,
+    };
+    payload.set('manifest', manifest.oid);
+    const message = `transaction ${this.#id}: ${String(entries.length)} paths`;
+    const contents = await ledger.contents.commitTree({ payload, message });
+    const { invocation, purpose } = this.#options;
+    await this.#append({
+      type: 'transaction.prepared',
+      transaction: this.#id,
+      invocation,
+      purpose,
+      contents,
+      manifest,
+      paths: entries.length,
+    });
+  }
+
+  /** Puts back what was done and says how that went; a lost lease is passed on with nothing put back. */
+  async #failed(error: unknown): Promise<unknown> {
+    if (isLost(error)) return error;
+    const at = this.#application.at;
+    const detail = error instanceof Error ? error.message : String(error);
+    try {
+      const stuck = await this.#application.undo();
+      if (stuck.length > 0)
+        return this.#inDoubt(stuck[0] ?? at, `${detail}; what is there now cannot be put back`, error);
+      await this.#append({
+        type: 'transaction.rolled-back',
+        transaction: this.#id,
+        by: 'writer',
+        reason: cut(detail, 200),
+      });
+    } catch (second) {
+      if (isLost(second)) return second;
+      const why = second instanceof Error ? second.message : String(second);
+      return this.#inDoubt(at, `${detail}; then, putting it back: ${why}`, second);
+    }
+    this.#application.clean();
+    if (hasCode(error, 'conflict')) return this.#withConflict(error);
+    const fields = { transaction: this.#id, path: at, state: 'rolled-back', detail } as const;
+    return new DurableError('transaction-failed', fields, error);
+  }
+
+  #inDoubt(path: string, detail: string, cause: unknown): DurableError {
+    const fields = { transaction: this.#id, path, state: 'in-doubt', detail } as const;
+    return new DurableError('transaction-failed', fields, cause);
+  }
+
+  async #withConflict(error: unknown): Promise<unknown> {
+    const clash = clashOf(error);
+    if (clash === undefined) return error;
+    const { to } = clash.move;
+    const mine = to === null ? null : (this.#options.blobs.get(to.oid) ?? null);
+    await recordConflict(this.#context, {
+      clash,
+      mine,
+      why: clash.late ? 'late-write' : 'changed-since-read',
+    });
+    return error;
+  }
+
+  async #isCommitted(): Promise<boolean> {
+    const state = await this.#context.ledger.state();
+    return state.transactions.get(this.#id)?.state === 'committed';
+  }
+
+  async #append(draft: EventDraft): Promise<void> {
+    const { ledger, held, agent, workspace, turn } = this.#context;
+    await ledger.append(() => [{ ...draft, turn }], { lease: held.token, agent, workspace });
+  }
+}
+
+function isLost(error: unknown): boolean {
+  return hasCode(error, 'lease-lost') || hasCode(error, 'stage-revoked');
+}
+
+/** Throws 'object-missing' when the bytes were purged. */
+async function bytesOf(
+  storage: Storage,
+  blobs: ReadonlyMap<string, Uint8Array>,
+  oid: string,
+): Promise<Uint8Array> {
+  const known = blobs.get(oid) ?? (await storage.objects.read(oid))?.body;
+  if (known === undefined) throw new DurableError('object-missing', { oid, needed: 'bytes of a file' });
+  return known;
+}
