@@ -1,0 +1,89 @@
+/**
+ * Which turns are interrupted: open in the ledger, and nobody alive holds them.
+ *
+ * By the ledger: the newest turn of a task is open or interrupted. By the lease: its record of that workspace names this
+ * turn and a live holder, or it does not. "Interrupted" is said when an event says so, or when the holder is proven dead
+ * on this host; a holder of another host or pid namespace is not judged from here (PROTOCOL.md 2), and a repair that is under
+ * way does not make the turn less interrupted.
+ *
+ * Belonging: a turn is this work tree's when its workspace id is, or when that id's lease record names this work tree (a
+ * workspace that was initialised again has a new id and still shows the old one's turn).
+ */
+import { hasCode } from '../errors.js';
+import type { HolderRecord } from '../event.js';
+import type { Storage } from '../git/storage.js';
+import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { workspaceId } from '../lease/workspace.js';
+import { Ledger, listTasks } from '../ledger/ledger.js';
+import type { TaskState, TurnState } from '../ledger/state.js';
+import type { InterruptedTurn } from './document.js';
+
+export interface OpenTurn {
+  readonly ledger: Ledger;
+  readonly state: TaskState;
+  readonly turn: TurnState;
+  /** The lease record of the turn's workspace as it is now; null when there is none here. */
+  readonly record: LeaseRecord | null;
+  /** null: its holder is alive, or cannot be judged from here. */
+  readonly detectedBy: InterruptedTurn['detectedBy'] | null;
+  /** It is a turn of the work tree that was opened. */
+  readonly isOfHere: boolean;
+}
+
+/** Turns without an end, of this work tree or, with `all`, of every one; oldest first. */
+export async function openTurns(storage: Storage, all: boolean): Promise<OpenTurn[]> {
+  const here = workspaceId(storage, { create: false });
+  const found: OpenTurn[] = [];
+  for (const task of listTasks(storage)) {
+    const open = await openTurnOfTask(storage, task, here);
+    if (open !== null && (all || open.isOfHere)) found.push(open);
+  }
+  return found.sort((a, b) => (a.turn.started.event.at < b.turn.started.event.at ? -1 : 1));
+}
+
+async function openTurnOfTask(storage: Storage, task: string, here: string | null): Promise<OpenTurn | null> {
+  const ledger = Ledger.open(storage, task);
+  const state = await readableState(ledger);
+  const turn = state?.turn ?? null;
+  if (state === null || turn === null || turn.state === 'finished' || turn.state === 'recovered') return null;
+  const { workspace } = turn.started.event;
+  const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
+  const record = current?.record ?? null;
+  const isOfHere = workspace === here || record?.workTree === storage.layout.workTree;
+  return { ledger, state, turn, record, detectedBy: detected(storage, turn, record), isOfHere };
+}
+
+/** A task of a newer format is for a newer program: it must not hide the others. */
+async function readableState(ledger: Ledger): Promise<TaskState | null> {
+  try {
+    return (await ledger.readable()).state;
+  } catch (error) {
+    if (hasCode(error, 'version-unsupported')) return null;
+    throw error;
+  }
+}
+
+function detected(
+  storage: Storage,
+  turn: TurnState,
+  record: LeaseRecord | null,
+): InterruptedTurn['detectedBy'] | null {
+  if (turn.state === 'interrupted' && turn.interrupted !== null) return turn.interrupted.event.detectedBy;
+  if (record !== null && isRepair(turn, record)) return 'recover';
+  return isDead(storage, holderOf(turn, record)) ? 'recover' : null;
+}
+
+/** A taker's record for this turn: its holder was proven dead before the record was written. */
+function isRepair(turn: TurnState, record: LeaseRecord): boolean {
+  return record.kind === 'operation' && record.recovering?.turn === turn.id;
+}
+
+/** While the lease is this turn's, its record knows the holder best (a keeper may have learnt the agent's pid later). */
+function holderOf(turn: TurnState, record: LeaseRecord | null): HolderRecord {
+  const isHeld = record?.state === 'held' && record.kind === 'turn' && record.turn === turn.id;
+  return isHeld ? record.holder : turn.started.event.holder;
+}
+
+function isDead(storage: Storage, holder: HolderRecord): boolean {
+  return storage.identity.judge(holder).verdict === 'dead';
+}

@@ -1,0 +1,178 @@
+/**
+ * The recovery report: what was interrupted, and what is found. Reads only (invariant 9).
+ *
+ * Cost: one look at the newest turn of each task, then for each interrupted turn its own events, touched paths, one
+ * `git status` and one look at the process table. The length of a ledger does not matter.
+ */
+import { existsSync } from 'node:fs';
+import type { Json } from '../canonical.js';
+import { hasCode } from '../errors.js';
+import type { Expected, Found } from '../files/verdict.js';
+import { openStorage, type Storage } from '../git/storage.js';
+import { findProcesses } from '../lease/processes.js';
+import type { ApprovalState, TurnState } from '../ledger/state.js';
+import type {
+  InterruptedTurn,
+  RecoverReport,
+  ReportedApproval,
+  ReportedFile,
+  ReportedOrphan,
+} from './document.js';
+import { findDrift, parseStatus } from './drift.js';
+import { findingsOf, type FileFinding, type Findings } from './findings.js';
+import { openTurns, type OpenTurn } from './interrupted.js';
+import type { RecoveryContext } from './touched.js';
+
+/** Of this work tree; with `all`, of every work tree of the repository. Errors: the repository's and the disk's. */
+export async function recoveryReport(
+  storage: Storage,
+  options: { readonly all?: boolean } = {},
+): Promise<RecoverReport> {
+  const interrupted: InterruptedTurn[] = [];
+  for (const open of await openTurns(storage, options.all ?? false)) {
+    if (open.detectedBy !== null) interrupted.push(await inItsWorkTree(storage, open));
+  }
+  return { interrupted };
+}
+
+/** The document of one turn, and the findings it was made from. */
+export async function reportOf(
+  context: RecoveryContext,
+  open: OpenTurn,
+): Promise<{ document: InterruptedTurn; findings: Findings }> {
+  const findings = await findingsOf(context, open.state, open.turn);
+  return { document: await documentOf(context, open, findings), findings };
+}
+
+/** Paths of another work tree are looked at there; where it is gone no path can be looked at. */
+async function inItsWorkTree(storage: Storage, open: OpenTurn): Promise<InterruptedTurn> {
+  if (open.isOfHere) return (await reportOf({ storage, ledger: open.ledger }, open)).document;
+  const place = open.record?.workTree;
+  if (place === undefined || !existsSync(place)) {
+    const findings: Findings = { turn: open.turn, files: [], calls: [], folders: new Set() };
+    return documentOf({ storage, ledger: open.ledger }, open, findings);
+  }
+  const other = await openStorage(place, storage.host);
+  try {
+    return (await reportOf({ storage: other, ledger: open.ledger }, open)).document;
+  } finally {
+    await other.close();
+  }
+}
+
+async function documentOf(
+  context: RecoveryContext,
+  open: OpenTurn,
+  findings: Findings,
+): Promise<InterruptedTurn> {
+  const { turn, state } = open;
+  const { event } = turn.started;
+  const drift = await driftOf(context, turn, findings.files);
+  const pending = [...state.approvals.values()].filter((approval) => approval.state === 'pending');
+  const approvals: ReportedApproval[] = [];
+  for (const approval of pending) approvals.push(await reportedApproval(context, approval));
+  return {
+    turn: turn.id,
+    task: state.task,
+    objective: event.objective,
+    agent: event.agent,
+    startedAt: event.at,
+    lastEventAt: turn.lastEventAt,
+    detectedBy: open.detectedBy ?? 'recover',
+    invocations: findings.calls.map(({ call, state: one }) => {
+      return { id: call.id, tool: call.tool, state: one, summary: call.summary };
+    }),
+    files: findings.files.map(reportedFile),
+    approvals,
+    orphans: orphansOf(context.storage, open),
+    gitStatusMatches: drift.length === 0,
+    drift,
+  };
+}
+
+function reportedFile({ touched, verdict, sight }: FileFinding): ReportedFile {
+  return {
+    path: touched.path,
+    state: verdict.state,
+    before: verdict.before?.oid ?? null,
+    expected: oidOf(verdict.expected),
+    now: oidOf(sight.found),
+  };
+}
+
+function oidOf(image: Expected | Found): string | null {
+  return image === null || typeof image === 'string' ? null : image.oid;
+}
+
+async function driftOf(
+  { storage, ledger }: RecoveryContext,
+  turn: TurnState,
+  files: readonly FileFinding[],
+): Promise<string[]> {
+  const baseline = parseStatus(await ledger.contents.read(turn.started.event.baseline.status));
+  const touched = files.map(({ touched: { path }, sight: { found } }) => {
+    return { path, now: found === 'directory' || found === 'special' ? null : found };
+  });
+  return findDrift(storage, baseline, touched);
+}
+
+async function reportedApproval(
+  { ledger }: RecoveryContext,
+  { id, requested }: ApprovalState,
+): Promise<ReportedApproval> {
+  const { tool, args, fingerprint, at } = requested.event;
+  let exact: Json = null;
+  try {
+    exact = asJson((await ledger.contents.read(args)).toString('utf8'));
+  } catch (error) {
+    if (!hasCode(error, 'object-missing')) throw error;
+  }
+  return { id, tool, args: exact, fingerprint, requestedAt: at };
+}
+
+/** Arguments are kept byte for byte: mostly JSON, else a plain string. */
+function asJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    if (error instanceof SyntaxError) return text;
+    throw error;
+  }
+}
+
+/** Every live process of the turn: recorded, or carrying the marker whose hash the lease record has. */
+function orphansOf(storage: Storage, { turn, record }: OpenTurn): ReportedOrphan[] {
+  const isOwn = record?.turn === turn.id || record?.recovering?.turn === turn.id;
+  const recorded = [
+    ...turn.processes.map(({ process }) => process),
+    ...turn.invocations.flatMap(({ process }) => (process === null ? [] : [process])),
+    ...(turn.interrupted?.event.survivors ?? []),
+  ];
+  const started = new Map(turn.processes.map((one) => [keyOf(one.process), one.startedAt]));
+  const keeper = isOwn ? record.keeper : null;
+  const search = {
+    markerHash: isOwn ? record.markerHash : null,
+    recorded,
+    caller: storage.host.pid,
+    except: keeper === null ? [] : [keeper],
+  };
+  return findProcesses(search).map((found) => ({
+    pid: found.pid,
+    command: found.command,
+    startedAt: started.get(keyOf(found)) ?? startTime(storage, found.start),
+  }));
+}
+
+const keyOf = (process: { pid: number; start: string }): string => `${String(process.pid)} ${process.start}`;
+
+const TICKS_PER_SECOND = 100;
+
+/** Start time as the system gives it (Linux: ticks since boot; elsewhere: text) as ISO 8601; null when it is neither. */
+function startTime({ host }: Storage, start: string): string | null {
+  if (/^\d+$/.test(start)) {
+    const age = host.uptimeMs() - (Number(start) / TICKS_PER_SECOND) * 1000;
+    return new Date(host.now().getTime() - Math.max(0, age)).toISOString();
+  }
+  const time = Date.parse(start);
+  return Number.isNaN(time) ? null : new Date(time).toISOString();
+}

@@ -1,0 +1,165 @@
+/**
+ * Which paths a turn touched, and with what intents, from its events alone.
+ *
+ * Sources, put in one order by the place of their event in the ledger: the manifests of the turn's transactions (not of
+ * an earlier repair, and not of one that was rolled back), the paths its calls named, and for a call whose effect could not be
+ * told beforehand the difference between its checkpoints before and after. Where such a call has no end there is no
+ * checkpoint after: `openEffects` names it, and lib/recovery/findings.ts compares the work tree with the one before.
+ * A call that was denied, or that only waits for an answer, has no intent.
+ */
+import * as v from 'valibot';
+import { DurableError } from '../errors.js';
+import { SCHEMAS, type Image, type Touched } from '../event.js';
+import { splitPaths } from '../git/path.js';
+import type { Storage } from '../git/storage.js';
+import type { Ledger } from '../ledger/ledger.js';
+import type { InvocationFold, TransactionState, TurnState } from '../ledger/state.js';
+import { decodeManifest, type Manifest } from '../files/manifest.js';
+import type { Step } from '../files/verdict.js';
+
+export interface RecoveryContext {
+  readonly storage: Storage;
+  readonly ledger: Ledger;
+}
+
+export interface TouchedPath {
+  readonly path: string;
+  /** Oldest first, at least one. */
+  readonly steps: readonly Step[];
+  /** Permission bits of the file as the turn found it, where a manifest says so. */
+  readonly permissions: number | null;
+  /** A transaction touched it first, so the folders made for it are on record. */
+  readonly isListed: boolean;
+}
+
+export interface TouchedPaths {
+  readonly paths: ReadonlyMap<string, TouchedPath>;
+  /** Folders that the turn's transactions made. */
+  readonly folders: ReadonlySet<string>;
+}
+
+export interface Intent {
+  readonly path: string;
+  readonly seq: number;
+  readonly step: Step;
+  readonly permissions: number | null;
+  readonly isListed: boolean;
+}
+
+/** Intents of the turn's transactions and of those of its calls that `counts` lets in. */
+export async function intentsOf(
+  context: RecoveryContext,
+  turn: TurnState,
+  counts: (call: InvocationFold) => boolean,
+): Promise<{ intents: Intent[]; folders: ReadonlySet<string> }> {
+  const intents: Intent[] = [];
+  const folders = new Set<string>();
+  for (const transaction of turn.transactions) {
+    if (!isIntent(transaction)) continue;
+    const manifest = await manifestOf(context, transaction);
+    for (const folder of manifest.folders) folders.add(folder);
+    intents.push(...transactionIntents(transaction, manifest));
+  }
+  for (const call of turn.invocations) {
+    if (call.state === 'denied' || !counts(call)) continue;
+    intents.push(...callIntents(call, await pathsOf(context, call)));
+    if (hasUnknownEffect(call)) intents.push(...(await betweenCheckpoints(context, call)));
+  }
+  return { intents, folders };
+}
+
+/** One entry a path, its intents in the order of the ledger. */
+export function byPath(intents: readonly Intent[]): Map<string, TouchedPath> {
+  const paths = new Map<string, TouchedPath>();
+  for (const { path, step, permissions, isListed } of intents.toSorted((a, b) => a.seq - b.seq)) {
+    const earlier = paths.get(path);
+    const first = earlier ?? { path, steps: [], permissions, isListed };
+    paths.set(path, { ...first, steps: [...first.steps, step] });
+  }
+  return paths;
+}
+
+/** Throws 'object-missing' when the manifest was purged. */
+export async function manifestOf(
+  { ledger }: RecoveryContext,
+  { prepared }: TransactionState,
+): Promise<Manifest> {
+  const { manifest, contents } = prepared.event;
+  return decodeManifest(await ledger.contents.read(manifest), contents);
+}
+
+/** The paths a call named, inline or in its list. */
+export async function pathsOf(
+  { ledger }: RecoveryContext,
+  call: InvocationFold,
+): Promise<readonly Touched[]> {
+  if (call.pathList === null) return call.paths;
+  const text = (await ledger.contents.read(call.pathList)).toString('utf8');
+  const list = v.safeParse(
+    v.pipe(v.string(), v.parseJson(), SCHEMAS['invocation.proposed'].entries.paths),
+    text,
+  );
+  if (list.success) return list.output;
+  const detail = `its list of paths: ${list.issues[0].message}`;
+  throw new DurableError('event-invalid', { commit: null, detail });
+}
+
+/** The call may have changed any path: it named none, and a snapshot was taken before it. */
+export function hasUnknownEffect(call: InvocationFold): boolean {
+  return call.mutates && call.checkpoint !== null;
+}
+
+/** As above, and nobody took a snapshot after it: only the work tree can tell. */
+export function hasOpenEffect(call: InvocationFold): boolean {
+  return hasUnknownEffect(call) && call.state !== 'denied' && call.finished?.event.checkpoint == null;
+}
+
+function isIntent({ prepared, state }: TransactionState): boolean {
+  return prepared.event.purpose !== 'repair' && state !== 'rolled-back';
+}
+
+function transactionIntents({ prepared, state }: TransactionState, { entries }: Manifest): Intent[] {
+  return entries.map(({ path, before, after, permissions }) => ({
+    path,
+    seq: prepared.event.seq,
+    step: { before, expected: after, acknowledged: state === 'committed' },
+    permissions,
+    isListed: true,
+  }));
+}
+
+function callIntents(call: InvocationFold, paths: readonly Touched[]): Intent[] {
+  return paths.map(({ path, before, expected }) => ({
+    path,
+    seq: call.seq,
+    step: { before, expected, acknowledged: call.state === 'finished' },
+    permissions: null,
+    isListed: false,
+  }));
+}
+
+async function betweenCheckpoints({ storage }: RecoveryContext, call: InvocationFold): Promise<Intent[]> {
+  const [before, after] = [call.checkpoint, call.finished?.event.checkpoint ?? null];
+  if (before === null || after === null || before === after) return [];
+  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev'];
+  const listed = await storage.git.output([...args, `${before}:worktree`, `${after}:worktree`]);
+  const fields = splitPaths(listed);
+  const intents: Intent[] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [modeBefore, modeAfter, oidBefore, oidAfter] = (fields[at] ?? '').slice(1).split(' ');
+    const path = fields[at + 1] ?? '';
+    const step = {
+      before: imageOf(modeBefore, oidBefore),
+      expected: imageOf(modeAfter, oidAfter),
+      acknowledged: true,
+    };
+    intents.push({ path, seq: call.seq, step, permissions: null, isListed: false });
+  }
+  return intents;
+}
+
+/** An entry of a tree as an image; null for none, and for what is no file (a submodule). */
+export function imageOf(mode: string | undefined, oid: string | undefined): Image {
+  if (oid === undefined || (mode !== '100644' && mode !== '100755' && mode !== '120000')) return null;
+  return { oid, mode };
+}
