@@ -40,9 +40,14 @@ export class LooseObjects {
   publish(oid: string, bytes: Uint8Array): void {
     const journal = this.#journal(oid);
     const temp = this.#tickets.temp();
-    this.#disk.create('object.temp', temp, bytes, OBJECT_MODE);
-    this.#makeJournal();
-    this.#disk.rename('object.journal', temp, journal);
+    try {
+      this.#disk.create('object.temp', temp, bytes, OBJECT_MODE);
+      this.#makeJournal();
+      this.#disk.rename('object.journal', temp, journal);
+    } catch (error) {
+      this.#disk.unlink('object.temp', temp);
+      throw error;
+    }
     this.#disk.syncDir('object.journal', dirname(journal));
     this.#link('object.publish', journal, this.#path(oid));
   }

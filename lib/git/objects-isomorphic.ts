@@ -10,7 +10,8 @@
  */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
-import { DurableError } from '../errors.js';
+import { DurableError, isDurableError } from '../errors.js';
+import { errno } from './disk.js';
 import type { Layout } from './layout.js';
 import { isObjectType, type GitObject } from './objects-format.js';
 import type { ObjectBackend, WrittenType } from './objects.js';
@@ -54,9 +55,9 @@ async function read(gitdir: string, cache: object, oid: string): Promise<GitObje
     return { type: found.type, body: Buffer.from(found.object) };
   } catch (error) {
     if (error instanceof git.Errors.NotFoundError) return undefined;
-    if (error instanceof git.Errors.InternalError)
-      throw new DurableError('object-damaged', { oid, detail: error.message }, error);
-    throw error;
+    // A system error keeps its name; everything else that it throws (of many kinds) is about the bytes.
+    if (/^E[A-Z]/.test(errno(error)) || isDurableError(error)) throw error;
+    throw new DurableError('object-damaged', { oid, detail: String(error) }, error);
   }
 }
 
@@ -81,7 +82,6 @@ interface Plumbing {
   }): Promise<{ type: string; object: unknown }>;
   readonly Errors: {
     readonly NotFoundError: new (...details: never[]) => Error;
-    readonly InternalError: new (...details: never[]) => Error;
   };
 }
 
