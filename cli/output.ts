@@ -79,7 +79,7 @@ export class Output {
   }
 
   document(value: unknown): void {
-    this.raw(`${JSON.stringify(value)}\n`);
+    this.raw(`${JSON.stringify(value, quoted)}\n`);
   }
 
   line(text = ''): void {
@@ -156,7 +156,7 @@ export function clean(text: string): string {
   });
 }
 
-/** A path in a document: itself, or quoted as git does where it is not valid UTF-8. */
-export function pathText(path: string): string {
-  return path.isWellFormed() ? path : displayPath(path);
+/** A path that is not valid UTF-8 stands in a document as git quotes it. */
+function quoted(_key: string, value: unknown): unknown {
+  return typeof value === 'string' && !value.isWellFormed() ? displayPath(value) : value;
 }

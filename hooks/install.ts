@@ -12,12 +12,11 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fsExtra from 'fs-extra';
-import { DurableError } from '../lib/errors.js';
 import { errno } from '../lib/git/disk.js';
 import type { Storage } from '../lib/git/storage.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
 import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lib/lease/record.js';
-import { summaryOf } from '../lib/lease/refusal.js';
+import { heldBy, unprovenBy } from '../lib/lease/refusal.js';
 import { workspaceId } from '../lib/lease/workspace.js';
 
 export interface Installed {
@@ -87,9 +86,8 @@ async function deadHolders(storage: Storage, all: boolean): Promise<LeaseRecord[
 
 function refuseUnlessDead(storage: Storage, record: LeaseRecord): void {
   const { verdict, why } = storage.identity.judge(record.holder);
-  const told = { lease: record.lease, holder: summaryOf(record), why };
-  if (verdict === 'alive') throw new DurableError('lease-held', told);
-  if (verdict === 'unproven') throw new DurableError('lease-unproven', { ...told, waitMs: record.ttlMs });
+  if (verdict === 'alive') throw heldBy(record, why);
+  if (verdict === 'unproven') throw unprovenBy(record, why);
 }
 
 /** Git dirs of the other work trees that have a workspace id. */

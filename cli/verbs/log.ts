@@ -1,8 +1,95 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/**
+ * `log`: the events of a task, or of all tasks by time, oldest first. It streams, and stops when nobody reads any more.
+ *
+ * A ledger whose newest event is damaged is read as far as it goes; the damage is named and the code is 1.
+ */
+import { SCHEMAS, type Recorded } from '../../lib/event.js';
+import type { Storage } from '../../lib/git/storage.js';
+import { listTasks } from '../../lib/ledger/ledger.js';
+import { subjectOf } from '../../lib/ledger/subject.js';
+import { findTask, pick } from '../address.js';
+import { usage, type Arguments } from '../arguments.js';
+import { eventDocument, mergedEvents } from '../events.js';
+import { EXIT } from '../exit.js';
+import { withStorage } from '../open.js';
+import type { Output } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'log' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const wanted = wantedType(context.arguments);
+  const limit = context.arguments.count('number');
+  return withStorage(context, async (storage) => {
+    const query = { tasks: wantedTasks(storage, context.arguments), type: wanted, turn: null };
+    const prefix = context.arguments.text('turn');
+    const turn = prefix === null ? null : await findTurn(storage, query.tasks, prefix);
+    return print(context, storage, { ...query, turn, limit });
+  });
+}
+
+interface Query {
+  readonly tasks: readonly string[];
+  readonly type: string | null;
+  readonly turn: string | null;
+  /** Only the last so many; null for all. */
+  readonly limit: number | null;
+}
+
+function wantedType(words: Arguments): string | null {
+  const type = words.text('type');
+  if (type !== null && !(type in SCHEMAS))
+    throw usage(`there is no event type '${type}'; the types are ${Object.keys(SCHEMAS).join(', ')}`);
+  return type;
+}
+
+function wantedTasks(storage: Storage, words: Arguments): readonly string[] {
+  const prefix = words.text('task');
+  return prefix === null ? listTasks(storage) : [findTask(storage, prefix)];
+}
+
+async function findTurn(storage: Storage, tasks: readonly string[], prefix: string): Promise<string> {
+  const turns: string[] = [];
+  for await (const { event } of mergedEvents(storage, tasks, {
+    oldestFirst: true,
+    onDamage: () => undefined,
+  }))
+    if (event.type === 'turn.started' && event.turn !== null) turns.push(event.turn);
+  return pick('turn', prefix, turns);
+}
+
+async function print(context: VerbContext, storage: Storage, query: Query): Promise<number> {
+  const { output } = context;
+  const damage: Error[] = [];
+  const onDamage = (error: Error): void => {
+    damage.push(error);
+    output.note(error.message);
+  };
+  const oldestFirst = query.limit === null;
+  const last: Recorded[] = [];
+  if (query.limit !== 0) {
+    for await (const recorded of mergedEvents(storage, query.tasks, { oldestFirst, onDamage })) {
+      if (output.closed) break;
+      if (!matches(recorded, query)) continue;
+      if (oldestFirst) printEvent(output, recorded, query.tasks.length > 1);
+      else last.push(recorded);
+      if (last.length === query.limit) break;
+    }
+  }
+  for (const recorded of last.reverse()) printEvent(output, recorded, query.tasks.length > 1);
+  return damage.length > 0 ? EXIT.failed : EXIT.done;
+}
+
+function matches({ event }: Recorded, query: Query): boolean {
+  return (query.type ?? event.type) === event.type && (query.turn ?? event.turn) === event.turn;
+}
+
+const TASK_CHARACTERS = 6;
+
+function printEvent(output: Output, recorded: Recorded, withTask: boolean): void {
+  const { event } = recorded;
+  output.result(eventDocument(recorded), () => {
+    const seq = String(event.seq).padStart(4);
+    const where = withTask ? `${event.task.slice(0, TASK_CHARACTERS)}  ` : '';
+    const at = output.paint('dim', event.at.replace(/\.\d+Z$/, 'Z'));
+    output.line(`${where}${seq}  ${at}  ${subjectOf(event)}`);
+  });
 }

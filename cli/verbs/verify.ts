@@ -1,8 +1,42 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `verify`: the chain, the objects and the epochs of one ledger or of all; 5 names the first bad event. */
+import { Ledger, listTasks } from '../../lib/ledger/ledger.js';
+import { EXIT } from '../exit.js';
+import { findTask } from '../address.js';
+import { withStorage } from '../open.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'verify' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const { output } = context;
+  const prefix = context.arguments.text('task');
+  return withStorage(context, async (storage) => {
+    const tasks = prefix === null ? listTasks(storage) : [findTask(storage, prefix)];
+    const verified = await output.progress('verifying', async () => {
+      const results = [];
+      for (const task of tasks) results.push({ task, ...(await Ledger.open(storage, task).verify()) });
+      return results;
+    });
+    const findings = verified.flatMap((one) => one.findings);
+    const ok = verified.every((one) => one.ok);
+    output.result(
+      {
+        ok,
+        tasks: verified.map(({ task, events, head, chain }) => ({ task, events, head, chain })),
+        findings,
+      },
+      () => {
+        output.table(
+          verified.map((one) => [
+            one.ok ? { text: 'ok', style: 'green' } : { text: 'bad', style: 'red' },
+            one.task,
+            `${String(one.events)} events`,
+            one.chain === null ? '' : `sha256:${one.chain}`,
+          ]),
+        );
+        if (verified.length === 0) output.line('no ledger yet');
+      },
+    );
+    for (const { task, seq, code, detail } of findings)
+      output.note(`task ${task}, event ${seq === null ? '?' : String(seq)}: ${code}, ${detail}`);
+    return ok ? EXIT.done : EXIT.unverified;
+  });
 }

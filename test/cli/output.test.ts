@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import test from 'ava';
-import { clean, Output, pathText } from '../../cli/output.js';
+import { clean, Output } from '../../cli/output.js';
 import { width } from '../../cli/width.js';
 
 class Sink extends Writable {
@@ -72,8 +72,9 @@ test('with --json only the document is on standard output, messages on standard 
 });
 
 test('a path that is not UTF-8 is printed as git quotes it', (t) => {
-  t.is(pathText('na\udcefve "x"'), '"na\\357ve \\"x\\""');
-  t.is(pathText('naïve "x"'), 'naïve "x"');
+  const { output: o, out } = output({ json: true });
+  o.document({ path: 'na\udcefve "x"', other: 'naïve "x"' });
+  t.deepEqual(JSON.parse(out.text), { path: '"na\\357ve \\"x\\""', other: 'naïve "x"' });
 });
 
 test('width counts columns, not characters', (t) => {

@@ -1,0 +1,15 @@
+/** One repository for one verb: opened where the caller stands, closed however the verb ends. */
+import { openStorage, type Storage } from '../lib/git/storage.js';
+import type { VerbContext } from './verb.js';
+
+export async function withStorage<T>(
+  context: VerbContext,
+  body: (storage: Storage) => Promise<T>,
+): Promise<T> {
+  const storage = await openStorage(context.dir, context.host);
+  try {
+    return await body(storage);
+  } finally {
+    await storage.close();
+  }
+}
