@@ -14,7 +14,7 @@ import { readFolder, writeFolder } from '../helpers/disk-rebuild.js';
 import { Random, seedOf } from '../helpers/random.js';
 import { bytes } from '../helpers/recording.js';
 import { SCENARIOS } from '../helpers/scenarios.js';
-import { scratch } from '../helpers/scratch.js';
+import { scratch, type Ran } from '../helpers/scratch.js';
 
 const WORKLOAD = fileURLToPath(new URL('../helpers/workload.js', import.meta.url));
 
@@ -28,15 +28,27 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
     const whole = run(execPath, [WORKLOAD, name, 'list', dir]);
     t.is(whole.code, 0, whole.stderr);
     const kills = chosen(whole.stderr.split('\n').filter((line) => line.startsWith('point ')));
-    t.log(`${String(kills.length)} kills`);
+    let reached = 0;
+    /** Ids are random, so that the number of hits of a point differs a little: a late one may not come. */
+    const killedAt = (kill: string): Ran | null => {
+      for (let tries = 0; tries < 4; tries += 1) {
+        writeFolder(root, before);
+        const ran = run(execPath, [WORKLOAD, name, 'run', dir], { env: { DURABLE_FAULTS: `${kill}=kill` } });
+        if (ran.signal === 'SIGKILL') return ran;
+        t.is(ran.code, 0, `${kill}: ${ran.stderr}`);
+      }
+      t.false(kill.endsWith('#1'), `${kill} was never reached`);
+      return null;
+    };
     for (const kill of kills) {
-      writeFolder(root, before);
-      const killed = run(execPath, [WORKLOAD, name, 'run', dir], { env: { DURABLE_FAULTS: `${kill}=kill` } });
-      t.is(killed.signal, 'SIGKILL', `${kill} was not reached: ${killed.stderr}`);
+      const killed = killedAt(kill);
+      if (killed === null) continue;
+      reached += 1;
       const said = killed.stdout.split('\n').filter((line) => line !== '');
       const found = await scenario.examine({ dir, env, host: { ...systemHost(), env }, said });
       t.deepEqual(found, [], `killed at ${kill}, said ${said.at(-1) ?? 'nothing'}`);
     }
+    t.log(`${String(reached)} kills`);
   });
 }
 

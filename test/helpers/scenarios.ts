@@ -1,5 +1,6 @@
 /** What a workload does, by scenario; see workload.ts for what it says. */
 import type { Host } from '../../lib/host.js';
+import { lease } from './scenario-lease.js';
 import { store } from './scenario-store.js';
 
 export interface Run {
@@ -25,4 +26,4 @@ export interface After {
   readonly said: readonly string[];
 }
 
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { store };
+export const SCENARIOS: Readonly<Record<string, Scenario>> = { store, lease };
