@@ -130,8 +130,8 @@ export class Ledger {
 
   /** Errors: 'ledger-damaged', 'version-unsupported'. */
   async event(commit: string): Promise<Recorded> {
-    const { parent: _, ...recorded } = await readEvent(this.#storage, this.task, commit);
-    return recorded as Recorded;
+    const { chain, event } = await readEvent(this.#storage, this.task, commit);
+    return { commit, chain, event };
   }
 
   /** The first event of each turn, newest first; each names the one before. */
@@ -180,13 +180,13 @@ export class Ledger {
 
   async *#turnStartsFrom(commit: string | null): AsyncGenerator<Recorded<'turn.started'>, void> {
     for (let at = commit; at !== null;) {
-      const { parent: _, ...recorded } = await readEvent(this.#storage, this.task, at);
-      if (recorded.event.type !== 'turn.started') {
+      const { chain, event } = await readEvent(this.#storage, this.task, at);
+      if (event.type !== 'turn.started') {
         const detail = 'it starts no turn, though one names it so';
         throw new DurableError('ledger-damaged', { task: this.task, commit: at, detail });
       }
-      yield { ...recorded, event: recorded.event };
-      at = recorded.event.previousTurn;
+      yield { commit: at, chain, event };
+      at = event.previousTurn;
     }
   }
 

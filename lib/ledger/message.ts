@@ -100,7 +100,7 @@ function parsed(line: string, commit: string): unknown {
 /** Errors: 'event-invalid' with the path of the first member that does not fit. */
 export function validated<T extends EventType>(type: T, value: unknown, commit: string | null): Event<T> {
   const result = v.safeParse(SCHEMAS[type], value, { abortEarly: true, abortPipeEarly: true });
-  if (result.success) return result.output as Event<T>;
+  if (result.success) return result.output;
   const [issue] = result.issues;
   throw invalid(commit, `${type}: ${v.getDotPath(issue) ?? 'event'}: ${issue.message}`);
 }
@@ -116,7 +116,7 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 function recorded(commit: string, chain: string, event: Event): Recorded {
-  return { commit, chain, event } as Recorded;
+  return { commit, chain, event };
 }
 
 function invalid(commit: string | null, detail: string, cause?: unknown): DurableError {

@@ -173,7 +173,7 @@ function grounds(state: TaskState) {
 }
 
 function recordedAs(event: Event, commit: string, chain: string): Recorded {
-  return { commit, chain, event } as Recorded;
+  return { commit, chain, event };
 }
 
 async function emptyTree(storage: Storage, write: boolean): Promise<string> {

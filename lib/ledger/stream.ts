@@ -7,7 +7,7 @@
  * the object store, which puts a lost object back from the journal, and goes round a damaged event to the one before it
  * when that can be told (`before`).
  */
-import { DurableError } from '../errors.js';
+import { DurableError, hasCode, isDurableError } from '../errors.js';
 import { parseCommit } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
 import { eventBefore } from './torn.js';
@@ -39,7 +39,7 @@ export async function* rawEvents(
     }
     return;
   } catch (error) {
-    if (!(error instanceof DurableError) || error.code !== 'git-failed') throw error;
+    if (!hasCode(error, 'git-failed')) throw error;
   }
   yield* walked(storage, task, range, given);
 }
@@ -56,9 +56,11 @@ async function* listed(storage: Storage, range: Range): AsyncGenerator<readonly 
     '--',
   ];
   const child = storage.git.start(args);
-  const ended = new Promise<number | null>((resolve) =>
-    child.once('close', resolve).once('error', () => resolve(-1)),
-  );
+  const ended = new Promise<number | null>((resolve) => {
+    child.once('close', resolve).once('error', () => {
+      resolve(null);
+    });
+  });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
   child.stdin.end();
@@ -102,7 +104,7 @@ async function* walked(
   range: Range,
   skip: number,
 ): AsyncGenerator<readonly RawEvent[], void> {
-  const path = await pathOf(storage, task, range);
+  const path = await walkedPath(storage, task, range);
   const commits = range.oldestFirst ? path.commits.reverse() : path.commits;
   for (let at = skip; at < commits.length; at += BATCH) {
     const batch: RawEvent[] = [];
@@ -121,7 +123,25 @@ interface Path {
   readonly damage: DurableError<'ledger-damaged'> | null;
 }
 
-async function pathOf(storage: Storage, task: string, range: Range): Promise<Path> {
+/** The readable commits of a chain and the first damage on the way, newest first; goes commit by commit only if it must. */
+export async function pathOf(
+  storage: Storage,
+  task: string,
+  range: Omit<Range, 'oldestFirst'>,
+): Promise<Path> {
+  const args = [
+    'rev-list',
+    '--first-parent',
+    range.to,
+    ...(range.after === null ? [] : [`^${range.after}`]),
+    '--',
+  ];
+  const listing = await storage.git.run(args);
+  if (listing.code !== 0) return walkedPath(storage, task, range);
+  return { commits: listing.stdout.toString('latin1').trimEnd().split('\n'), damage: null };
+}
+
+async function walkedPath(storage: Storage, task: string, range: Omit<Range, 'oldestFirst'>): Promise<Path> {
   const commits: string[] = [];
   let damage: Path['damage'] = null;
   let below: number | null = null;
@@ -162,6 +182,6 @@ function seqOf(message: string): number | null {
 }
 
 function asError(error: unknown): DurableError {
-  if (error instanceof DurableError) return error;
+  if (isDurableError(error)) return error;
   throw error;
 }
