@@ -23,6 +23,8 @@ import { difference, readTree, type Tree } from './tree.js';
 import { backgroundCommand } from './wording.js';
 
 const PATIENCE_MS = 20_000;
+/** For what a dead agent had written to its standard error to arrive. */
+const LAST_WORDS_MS = 200;
 
 export interface RoundPlan {
   readonly seed: string;
@@ -157,7 +159,7 @@ async function killedAgent(stage: Stage): Promise<Killed> {
     detached: true,
   });
   const ended = new Promise<void>((resolve) => {
-    child.once('close', () => {
+    child.once('exit', () => {
       resolve();
     });
   });
@@ -187,12 +189,12 @@ async function reached(child: ChildProcess, moment: KillMoment): Promise<void> {
       if (lines >= moment.lines) resolve();
     });
     child.once('error', reject);
-    child.once('close', (code) => {
-      reject(
-        new Error(
-          `the scripted agent ended by itself (${String(code)}): ${Buffer.concat(errors).toString('utf8')}`,
-        ),
-      );
+    // 'exit' and not 'close': a process that outlives the agent may hold its standard error.
+    child.once('exit', (code) => {
+      setTimeout(() => {
+        const said = Buffer.concat(errors).toString('utf8');
+        reject(new Error(`the scripted agent ended by itself (${String(code)}): ${said}`));
+      }, LAST_WORDS_MS);
     });
   });
   await pause(moment.delayMs);
