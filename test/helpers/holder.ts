@@ -7,6 +7,7 @@
 import { createInterface } from 'node:readline';
 import { spawn } from 'node:child_process';
 import { isDurableError } from '../../lib/errors.js';
+import type { EventDraft, HolderRecord } from '../../lib/event.js';
 import { processFaultActions } from '../../lib/git/fault-actions.js';
 import { plannedFaults } from '../../lib/git/fault.js';
 import { openStorage, type Storage } from '../../lib/git/storage.js';
@@ -16,6 +17,8 @@ import type { Held } from '../../lib/lease/hold.js';
 import { recordBehind } from '../../lib/lease/refusal.js';
 import type { LeaseRequest } from '../../lib/lease/take.js';
 import { takeOver } from '../../lib/lease/takeover.js';
+import { Ledger, openTask } from '../../lib/ledger/ledger.js';
+import type { AppendBy } from '../../lib/ledger/plan.js';
 import { isRecord } from './json.js';
 
 export interface HolderOptions {
@@ -49,6 +52,8 @@ class Holder {
       case 'take-over':
         this.#held = await takeOver(this.#storage, { ...REQUEST, ...given });
         return this.#told();
+      case 'turn':
+        return this.#startTurn(given);
       case 'spawn':
         return this.#spawn(given);
       default:
@@ -73,12 +78,35 @@ class Holder {
         return held.stage.publish(held.stage.write(Buffer.from(String(given['text'])), 0o666), path);
       case 'remove':
         return held.stage.remove(path);
+      case 'append':
+        return this.#append(held);
       default:
         throw new Error(`no command ${name}`);
     }
   }
 
-  #told(): unknown {
+  /** Opens a task, takes the lease for a turn of it and records its start. */
+  async #startTurn(given: Record<string, unknown>): Promise<unknown> {
+    const ledger = await openTask(this.#storage, { objective: 'a task', agent: 'holder', workspace: null });
+    const turn = String(given['turn']);
+    const held = await acquire(this.#storage, { ...REQUEST, ...given, task: ledger.task, turn });
+    this.#held = held;
+    await ledger.append(() => [turnStarted(turn, held.record.holder)], this.#by(held));
+    return { ...this.#told(), task: ledger.task };
+  }
+
+  async #append(held: Held): Promise<unknown> {
+    const ledger = Ledger.open(this.#storage, held.record.task ?? '');
+    const draft: EventDraft = { type: 'steering.received', text: 'go on', content: null };
+    const [recorded] = await ledger.append(() => [draft], this.#by(held));
+    return recorded?.commit;
+  }
+
+  #by(held: Held): AppendBy {
+    return { lease: held.token, agent: 'holder', workspace: null };
+  }
+
+  #told(): object {
     const { record, takenOver, stageDir } = this.#held ?? {};
     return { record, takenOver, stageDir };
   }
@@ -93,6 +121,30 @@ class Holder {
     child.unref();
     return child.pid;
   }
+}
+
+const NO_OID = '0'.repeat(40);
+
+function turnStarted(turn: string, holder: HolderRecord): EventDraft {
+  return {
+    type: 'turn.started',
+    turn,
+    key: turn,
+    objective: 'do something',
+    holder,
+    session: null,
+    baseline: {
+      head: null,
+      branch: null,
+      index: null,
+      operation: null,
+      submodules: [],
+      status: { oid: NO_OID, digest: '0'.repeat(64), bytes: 0 },
+    },
+    instructions: [],
+    checkpoint: null,
+    readOnly: false,
+  };
 }
 
 function hostOf(options: HolderOptions): Host {

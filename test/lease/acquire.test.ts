@@ -9,9 +9,10 @@ import { leaseOf, readLease } from '../../lib/lease/record.js';
 import { recordBehind } from '../../lib/lease/refusal.js';
 import { takeOver } from '../../lib/lease/takeover.js';
 import { workspaceId } from '../../lib/lease/workspace.js';
-import { HolderProcess, stateOf, until } from '../helpers/holder-process.js';
+import { HolderProcess } from '../helpers/holder-process.js';
 import { at } from '../helpers/json.js';
 import { openAs, OPERATION, quickChallenge, TURN } from '../helpers/lease-place.js';
+import { stateOf, until } from '../helpers/processes.js';
 import { scratch } from '../helpers/scratch.js';
 
 test('a lease that was never held is held at epoch 1, and each later acquisition has the next epoch', async (t) => {
