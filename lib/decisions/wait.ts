@@ -1,0 +1,69 @@
+/**
+ * Waiting for a ledger to move: woken by the file system when the ref's folder changes, with a slow look besides for
+ * file systems that tell nothing (network mounts). No busy polling; the wait ends at its deadline.
+ */
+import { watch, type FSWatcher } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Storage } from '../git/storage.js';
+
+const SLOW_LOOK_MS = 500;
+
+/** Resolves true when `ref` is no longer at `oid`, false when `deadlineMs` (monotonic) has passed or `signal` fires. */
+export async function refMoved(
+  storage: Storage,
+  ref: string,
+  until: { oid: string | null; deadlineMs: number; signal?: AbortSignal },
+): Promise<boolean> {
+  for (;;) {
+    const look = armed(storage, ref);
+    try {
+      if (storage.refs.read(ref) !== until.oid) return true;
+      const left = until.deadlineMs - storage.host.monotonicMs();
+      if (left <= 0 || until.signal?.aborted === true) return false;
+      await look.changed(Math.min(left, SLOW_LOOK_MS), until.signal);
+    } finally {
+      look.close();
+    }
+  }
+}
+
+interface Look {
+  readonly changed: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
+  readonly close: () => void;
+}
+
+/** The watch is set before the ref is read, or a move between the two would be slept through. */
+function armed(storage: Storage, ref: string): Look {
+  let wake: () => void = () => undefined;
+  let early = false;
+  const watcher = watchFolder(dirname(join(storage.layout.commonDir, ref)), () => {
+    early = true;
+    wake();
+  });
+  return {
+    changed: (ms, signal) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(done, ms);
+        signal?.addEventListener('abort', done, { once: true });
+        wake = done;
+        if (early) done();
+        function done(): void {
+          clearTimeout(timer);
+          signal?.removeEventListener('abort', done);
+          resolve();
+        }
+      }),
+    close: () => watcher?.close(),
+  };
+}
+
+function watchFolder(folder: string, changed: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(folder, changed);
+    watcher.on('error', changed);
+    return watcher;
+  } catch {
+    // No such folder yet, or no watches left: the slow look finds the change.
+    return undefined;
+  }
+}

@@ -1,0 +1,30 @@
+/** The public library: everything a harness author may rely on, and nothing else. */
+export { DurableError, hasCode, isDurableError } from './errors.js';
+export type { AnyDurableError, ErrorCode, ErrorFields, HolderSummary } from './errors.js';
+export { EVENT_TABLE, FORMAT_VERSION, SCHEMAS } from './event.js';
+export type {
+  Event,
+  EventOf,
+  EventType,
+  FileState,
+  Image,
+  InvocationState,
+  ProcessRecord,
+  Recorded,
+} from './event.js';
+export { canonicalJson, chainNext, chainStart, digest } from './canonical.js';
+export { systemHost } from './host.js';
+export type { Host, HostIdentity } from './host.js';
+export { openRepository, Repository } from './repository.js';
+export type { RunTurn } from './repository.js';
+export type { Turn, GateAnswer, GatedCall, OpenCall } from './turn/turn.js';
+export type { DoubtDecision, DoubtfulCall } from './turn/rerun.js';
+export type { TurnEnd } from './turn/end.js';
+export type { StartTurn } from './turn/start.js';
+export type { Call, CallEnd, IntendedPath } from './turn/call.js';
+export type { Ask, Asked } from './turn/gate.js';
+export type { Change } from './files/transaction.js';
+export type { ListedApproval, Resolution } from './decisions/approval.js';
+export type { ApprovalState, TaskState, TurnState } from './ledger/state.js';
+export type { InterruptedTurn, RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
+export type { LeaseStatus, Status, TurnStatus } from './status.js';

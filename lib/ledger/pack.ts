@@ -1,0 +1,2 @@
+import type { Storage } from '../git/storage.js';
+export async function packJournal(_s: Storage): Promise<void> { return; }

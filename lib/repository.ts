@@ -1,0 +1,151 @@
+/**
+ * The library's front door and composition root: one object for one work tree.
+ *
+ *     const repository = await openRepository('.');
+ *     const turn = await repository.startTurn({ objective: 'rename a symbol', agent: 'my-harness' });
+ *     await turn.invoke({ tool: 'edit', args, paths: [{ path, expected }] }, () => edit(path));
+ *     await turn.finish({ outcome: 'completed', summary: 'done' });
+ *     await repository.close();
+ *
+ * Guarantees: what a resolved promise acknowledged is on disk (with durable.fsync, the default, flushed); the user's
+ * index, branches, HEAD and stash are never touched but by a restore that was asked for; reading methods write nothing.
+ */
+import { DurableError, hasCode } from './errors.js';
+import type { Recorded } from './event.js';
+import {
+  listApprovals,
+  resolveApproval,
+  type ListedApproval,
+  type Resolution,
+} from './decisions/approval.js';
+import { systemHost, type Host } from './host.js';
+import { openStorage, type Storage } from './git/storage.js';
+import { Ledger, listTasks } from './ledger/ledger.js';
+import type { Verification } from './ledger/verify.js';
+import type { RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
+import { repair } from './recovery/repair.js';
+import { recoveryReport } from './recovery/report.js';
+import { readStatus, type Status } from './status.js';
+import { attachTurn } from './turn/attach.js';
+import { resumeTurn } from './turn/resume.js';
+import { startTurn, type StartTurn } from './turn/start.js';
+import type { Turn, TurnOptions } from './turn/turn.js';
+
+export interface RunTurn extends StartTurn {
+  /** Required: it is how a second run finds the first one. */
+  readonly key: string;
+  readonly onDoubt?: TurnOptions['onDoubt'];
+}
+
+/**
+ * Opens the work tree that `dir` is in: main or linked, a submodule, with or without a commit.
+ * Errors: 'not-a-repository', 'bare-repository', 'unsafe-directory', 'git-missing', 'git-too-old', 'reftable-unsupported'.
+ */
+export async function openRepository(dir: string, host: Host = systemHost()): Promise<Repository> {
+  return new Repository(await openStorage(dir, host));
+}
+
+export class Repository {
+  /** For programs that need the parts: refs, objects, layout. */
+  readonly storage: Storage;
+
+  constructor(storage: Storage) {
+    this.storage = storage;
+  }
+
+  /**
+   * Starts a turn: takes the lease of this work tree, snapshots and grounds it, and records the start.
+   * Errors: 'turn-claimed' (the same key was started; names the winner), 'lease-held', 'lease-unproven',
+   * 'recovery-needed' (an interrupted turn comes first).
+   */
+  async startTurn(options: StartTurn): Promise<Turn> {
+    return startTurn(this.storage, options);
+  }
+
+  /**
+   * Runs `body` as a turn that survives its process. Run again with the same key after a crash, the turn goes on from
+   * its events: calls that ended answer from the record and are not run again, one in doubt goes to `onDoubt`, the first
+   * new one runs. The turn is finished when `body` returns, and stays open for another run when it throws 'invocation-in-doubt' or 'replay-diverged'.
+   * Errors: those of `startTurn`, but 'recovery-needed' for this very turn is what it handles.
+   */
+  async turn<T>(options: RunTurn, body: (turn: Turn) => Promise<T>): Promise<T> {
+    const turn = await this.#startOrResume(options);
+    try {
+      const value = await body(turn);
+      await turn.finish({ outcome: 'completed' });
+      return value;
+    } catch (error) {
+      if (hasCode(error, 'invocation-in-doubt') || hasCode(error, 'replay-diverged'))
+        await turn.interrupt(error.message);
+      else if (!hasCode(error, 'lease-lost') && !hasCode(error, 'stage-revoked')) {
+        await turn.finish({
+          outcome: 'failed',
+          summary: error instanceof Error ? error.message : String(error),
+        });
+      }
+      throw error;
+    }
+  }
+
+  /** The open turn that a process belongs to, by the secret of its environment. Errors: 'no-turn', 'lease-lost'. */
+  async attachTurn(marker: string): Promise<Turn> {
+    return attachTurn(this.storage, marker);
+  }
+
+  async status(): Promise<Status> {
+    return readStatus(this.storage);
+  }
+
+  /** What was interrupted in this work tree; with `all`, in every one. Reads only. */
+  async recoveryReport(options: { all?: boolean } = {}): Promise<RecoverReport> {
+    return recoveryReport(this.storage, options);
+  }
+
+  /** Repairs an interrupted turn; undone by restoring the checkpoint it returns. */
+  async recover(options: { action: RepairAction; turn?: string; takeOver?: boolean }): Promise<RepairResult> {
+    return repair(this.storage, options);
+  }
+
+  /** Every request, oldest first. */
+  async approvals(): Promise<ListedApproval[]> {
+    return listApprovals(this.storage);
+  }
+
+  /** Answers a pending request by its id or a prefix of it. Errors: 'approval-settled' (who and when), 'not-found', 'ambiguous'. */
+  async resolveApproval(id: string, resolution: Resolution): Promise<Recorded<'approval.resolved'>> {
+    return resolveApproval(this.storage, id, resolution);
+  }
+
+  tasks(): string[] {
+    return listTasks(this.storage);
+  }
+
+  /** The events of a task, oldest first. */
+  events(task: string): AsyncIterable<Recorded> {
+    return this.#ledger(task).forwards();
+  }
+
+  async verify(task: string): Promise<Verification> {
+    return this.#ledger(task).verify();
+  }
+
+  async close(): Promise<void> {
+    await this.storage.close();
+  }
+
+  async #startOrResume(options: RunTurn): Promise<Turn> {
+    const more = options.onDoubt === undefined ? {} : { onDoubt: options.onDoubt };
+    try {
+      return await startTurn(this.storage, options, more);
+    } catch (error) {
+      if (!hasCode(error, 'recovery-needed')) throw error;
+      return resumeTurn(this.storage, { options, interrupted: error.fields }, more);
+    }
+  }
+
+  #ledger(task: string): Ledger {
+    if (!listTasks(this.storage).includes(task))
+      throw new DurableError('not-found', { what: 'task', id: task });
+    return Ledger.open(this.storage, task);
+  }
+}

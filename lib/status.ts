@@ -1,0 +1,135 @@
+/**
+ * One look at a work tree, for `status` and for agents: who holds it, what runs, what was interrupted, what waits.
+ * A projection of lease, ledgers and processes; it writes nothing.
+ */
+import { readFileSync } from 'node:fs';
+import type { ListedApproval } from './decisions/approval.js';
+import { listApprovals } from './decisions/approval.js';
+import type { Storage } from './git/storage.js';
+import { leaseOf, readLease, type LeaseRecord } from './lease/record.js';
+import { workspaceId } from './lease/workspace.js';
+import { Ledger, listTasks } from './ledger/ledger.js';
+import type { RecoverReport } from './recovery/document.js';
+import { recoveryReport } from './recovery/report.js';
+
+export interface Status {
+  /** Of this program. */
+  readonly version: string;
+  readonly workspace: string | null;
+  readonly lease: LeaseStatus | null;
+  readonly turn: TurnStatus | null;
+  readonly interrupted: RecoverReport['interrupted'];
+  readonly approvals: number;
+  readonly conflicts: number;
+  readonly orphans: number;
+  readonly fence: {
+    readonly mode: 'strict' | 'hooks' | 'off';
+    readonly healthy: boolean;
+    readonly problems: readonly string[];
+  };
+}
+
+export interface LeaseStatus {
+  readonly holder: { readonly agent: string; readonly host: string; readonly pid: number };
+  readonly task: string | null;
+  readonly turn: string | null;
+  readonly epoch: number;
+  readonly acquiredAt: string;
+  readonly alive: boolean;
+  readonly ttlMs: number;
+  readonly renewedAt: string;
+  readonly host: string;
+  readonly bootId: string;
+}
+
+export interface TurnStatus {
+  readonly id: string;
+  readonly task: string;
+  readonly state: string;
+  readonly objective: string;
+  readonly agent: string;
+  readonly startedAt: string;
+}
+
+export async function readStatus(storage: Storage): Promise<Status> {
+  const workspace = workspaceId(storage, { create: false });
+  const record = await heldRecord(storage, workspace);
+  const [report, approvals, conflicts] = await Promise.all([
+    recoveryReport(storage, {}),
+    listApprovals(storage),
+    openConflicts(storage),
+  ]);
+  return {
+    version: programVersion(),
+    workspace,
+    lease: record === null ? null : leaseStatus(storage, record),
+    turn: record === null ? null : await turnStatus(storage, record),
+    interrupted: report.interrupted,
+    approvals: approvals.filter(isPending).length,
+    conflicts,
+    orphans: report.interrupted.reduce((sum, turn) => sum + turn.orphans.length, 0),
+    // The fence is not built yet: nothing is refused, and nothing is claimed.
+    fence: { mode: 'off', healthy: true, problems: [] },
+  };
+}
+
+/** The lease of this work tree when it is held, with what `lease` shows besides. */
+export async function readLeaseStatus(storage: Storage): Promise<LeaseStatus | null> {
+  const record = await heldRecord(storage, workspaceId(storage, { create: false }));
+  return record === null ? null : leaseStatus(storage, record);
+}
+
+async function heldRecord(storage: Storage, workspace: string | null): Promise<LeaseRecord | null> {
+  const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
+  return current?.record.state === 'held' ? current.record : null;
+}
+
+function leaseStatus(storage: Storage, record: LeaseRecord): LeaseStatus {
+  const { holder } = record;
+  return {
+    holder: { agent: holder.agent, host: holder.hostname, pid: holder.pid },
+    task: record.task,
+    turn: record.turn,
+    epoch: record.epoch,
+    acquiredAt: record.acquiredAt,
+    alive: storage.identity.judge(holder).verdict !== 'dead',
+    ttlMs: record.ttlMs,
+    renewedAt: record.renewedAt,
+    host: holder.host,
+    bootId: holder.boot,
+  };
+}
+
+async function turnStatus(storage: Storage, record: LeaseRecord): Promise<TurnStatus | null> {
+  if (record.task === null || record.turn === null) return null;
+  const { turn } = await Ledger.open(storage, record.task).state();
+  if (turn?.id !== record.turn) return null;
+  const dead = storage.identity.judge(record.holder).verdict === 'dead';
+  const { event } = turn.started;
+  return {
+    id: turn.id,
+    task: record.task,
+    state: turn.state === 'open' && dead ? 'interrupted' : turn.state,
+    objective: event.objective,
+    agent: event.agent,
+    startedAt: event.at,
+  };
+}
+
+async function openConflicts(storage: Storage): Promise<number> {
+  let open = 0;
+  for (const task of listTasks(storage)) {
+    const { conflicts } = await Ledger.open(storage, task).state();
+    open += [...conflicts.values()].filter((conflict) => conflict.state === 'open').length;
+  }
+  return open;
+}
+
+const isPending = ({ approval }: ListedApproval): boolean => approval.state === 'pending';
+
+function programVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const parsed: unknown = JSON.parse(text);
+  const isNamed = typeof parsed === 'object' && parsed !== null && 'version' in parsed;
+  return isNamed ? String(parsed.version) : 'unknown';
+}

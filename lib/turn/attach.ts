@@ -1,0 +1,37 @@
+/**
+ * Joining a turn that is under way, from another process of it: a script that runs `git durable ask`, a hook.
+ *
+ * The process proves that it belongs by the secret in its environment, of which the lease holds the hash; it appends
+ * under the same token, verified as any other append is.
+ */
+import { DurableError } from '../errors.js';
+import { digest } from '../canonical.js';
+import type { Storage } from '../git/storage.js';
+import { Held } from '../lease/hold.js';
+import { leaseOf, readLease, tokenOf } from '../lease/record.js';
+import { workspaceId } from '../lease/workspace.js';
+import { Ledger } from '../ledger/ledger.js';
+import { turnContext } from './context.js';
+import { Turn } from './turn.js';
+
+/** Errors: 'no-turn' when no turn of this work tree has that marker, 'lease-lost'. */
+export async function attachTurn(storage: Storage, marker: string): Promise<Turn> {
+  const workspace = workspaceId(storage, { create: false });
+  const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
+  const record = current?.record;
+  if (workspace === null || record?.state !== 'held' || record.markerHash !== digest(marker)) {
+    throw new DurableError('no-turn', {
+      detail: 'the marker in the environment is of no turn that holds this work tree',
+    });
+  }
+  const { task, turn } = record;
+  if (task === null || turn === null)
+    throw new DurableError('no-turn', { detail: 'the work tree is held for one operation' });
+  const ledger = Ledger.open(storage, task);
+  const state = await ledger.state();
+  if (state.turn?.id !== turn) throw new DurableError('no-turn', { detail: `turn ${turn} has not begun` });
+  const held = await Held.attach(storage, tokenOf(record));
+  const context = turnContext({ storage, ledger, held, agent: record.holder.agent, workspace, turn });
+  const indexes = state.turn.invocations.map((call) => call.index);
+  return new Turn(context, { marker, firstIndex: Math.max(-1, ...indexes) + 1 });
+}

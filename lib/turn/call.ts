@@ -1,0 +1,202 @@
+/**
+ * One tool call of a turn: intent on disk before the effect, the end after it (invariant 2).
+ *
+ * `openCall` keeps the exact arguments and the before and after bytes of the paths the call names, then appends
+ * `invocation.proposed` and `invocation.started`; only then may the effect begin. A call whose effect nobody can tell
+ * beforehand (a shell command) gets a checkpoint before and after instead. Killed in between, the call is in doubt: recovery
+ * says so and never guesses.
+ */
+import { digest } from '../canonical.js';
+import { DurableError } from '../errors.js';
+import type { EventDraft, FileMode, Image, Kept, Recorded, Touched } from '../event.js';
+import { takeCheckpoint } from '../files/checkpoint.js';
+import { freshId } from '../host.js';
+import { cut } from '../ledger/subject.js';
+import { argsText } from '../decisions/fingerprint.js';
+import type { TurnContext } from './context.js';
+import { bytesOf } from './touched.js';
+
+export interface IntendedPath {
+  /** Relative to the work tree, `/`-separated. */
+  readonly path: string;
+  /** The whole content there will be, null for a deletion, 'unknown' when it cannot be told. For a link: its target. */
+  readonly expected: Uint8Array | null | 'unknown';
+  /** Default: the mode that is there, else 100644. */
+  readonly mode?: FileMode;
+  /** What the caller read; when it is no longer there the call is refused with 'conflict' before anything runs. */
+  readonly revision?: Image;
+}
+
+export interface Call {
+  readonly tool: string;
+  /** Kept byte for byte: a string as it is, anything else as JSON. */
+  readonly args: unknown;
+  /** Default: the work tree. */
+  readonly cwd?: string;
+  /** One line for people, cut at 200 characters. Default: the arguments. */
+  readonly summary?: string;
+  /** The paths it will write. Absent with `mutates`: unknown, and a checkpoint is taken before and after. */
+  readonly paths?: readonly IntendedPath[];
+  /** Whether it may change the work tree. Default: true when `paths` is absent or not empty. */
+  readonly mutates?: boolean;
+  /** The host's own call id: the same call reported twice is one event. */
+  readonly key?: string;
+}
+
+export interface CallEnd {
+  readonly state: 'finished' | 'failed' | 'denied';
+  readonly summary?: string;
+  /** What a replay returns in place of running it again. */
+  readonly result?: Uint8Array | null;
+  readonly exit?: number | null;
+  readonly settled?: 'accepted' | 'retried' | 'found' | null;
+}
+
+export interface ProposedCall {
+  readonly invocation: string;
+  readonly index: number;
+  readonly draft: EventDraft;
+  readonly args: Kept;
+  readonly unknownEffect: boolean;
+}
+
+const MOST_INLINE_PATHS = 64;
+
+/** Keeps what must be known before the effect, and returns the draft of `invocation.proposed`; appends nothing. */
+export async function proposeCall(
+  context: TurnContext,
+  call: Call,
+  at: { index: number; invocation?: string },
+): Promise<ProposedCall> {
+  const args = Buffer.from(argsText(call.args), 'utf8');
+  const mutates = call.mutates ?? call.paths?.length !== 0;
+  const unknownEffect = mutates && call.paths === undefined;
+  const { touched, contents } = captureTouched(context, call.paths ?? []);
+  const keptAll = await context.ledger.contents.keep([args, ...contents]);
+  const [keptArgs] = keptAll;
+  if (keptArgs === undefined) throw new RangeError('contents kept nothing of the arguments');
+  const invocation = at.invocation ?? freshId(context.storage.host);
+  const checkpoint = unknownEffect ? await snapshot(context, `before ${call.tool}`, 'before-tool') : null;
+  const paths = await inlineOrKept(context, touched);
+  const draft: EventDraft = {
+    type: 'invocation.proposed',
+    turn: context.turn,
+    key: call.key ?? `${context.turn}:${invocation}`,
+    invocation,
+    index: at.index,
+    tool: call.tool,
+    summary: cut(call.summary ?? args.toString('utf8'), 200),
+    cwd: call.cwd ?? context.storage.layout.workTree,
+    argsDigest: digest(args),
+    args: keptArgs,
+    mutates,
+    ...paths,
+    checkpoint,
+  };
+  return { invocation, index: at.index, draft, args: keptArgs, unknownEffect };
+}
+
+export function startedDraft(context: TurnContext, invocation: string, approval: string | null): EventDraft {
+  return { type: 'invocation.started', turn: context.turn, invocation, approval, process: null };
+}
+
+/** Records the end of a call. With an unknown effect a checkpoint holds what it left. */
+export async function endCall(
+  context: TurnContext,
+  call: ProposedCall,
+  end: CallEnd & { durationMs: number | null },
+): Promise<Recorded> {
+  const checkpoint =
+    call.unknownEffect && end.state !== 'denied'
+      ? await snapshot(context, 'after a tool', 'after-tool')
+      : null;
+  const draft = await finishedDraft(context, call.invocation, { ...end, checkpoint });
+  const [recorded] = await context.append(() => [draft]);
+  if (recorded === undefined) throw new RangeError('the ledger recorded nothing of one draft');
+  return recorded;
+}
+
+export async function finishedDraft(
+  context: TurnContext,
+  invocation: string,
+  end: CallEnd & { durationMs: number | null; checkpoint: string | null },
+): Promise<EventDraft> {
+  const result = end.result ?? null;
+  const kept = result === null ? null : ((await context.ledger.contents.keep([result]))[0] ?? null);
+  return {
+    type: 'invocation.finished',
+    turn: context.turn,
+    invocation,
+    state: end.state,
+    summary: cut(end.summary ?? '', 200),
+    exit: end.exit ?? null,
+    resultDigest: kept?.digest ?? null,
+    result: kept,
+    checkpoint: end.checkpoint,
+    durationMs: end.durationMs,
+    settled: end.settled ?? null,
+  };
+}
+
+async function snapshot(
+  context: TurnContext,
+  message: string,
+  reason: 'before-tool' | 'after-tool',
+): Promise<string> {
+  const taken = await takeCheckpoint(context.storage, context.ledger, {
+    message,
+    reason,
+    turn: context.turn,
+    by: { agent: context.agent, workspace: context.workspace },
+  });
+  return taken.checkpoint;
+}
+
+/** Reads each path as it is now; the bytes of both images go among the contents, or no rollback could bring them back. */
+function captureTouched(
+  context: TurnContext,
+  paths: readonly IntendedPath[],
+): { touched: Touched[]; contents: Uint8Array[] } {
+  const touched: Touched[] = [];
+  const contents: Uint8Array[] = [];
+  for (const intended of paths) {
+    const now = bytesOf(context.storage, intended.path);
+    const before: Image =
+      now === null ? null : { oid: context.storage.objects.hash('blob', now.bytes), mode: now.mode };
+    refuseChanged(intended, before);
+    if (now !== null) contents.push(now.bytes);
+    const expected = expectedImage(context, intended, before);
+    if (intended.expected instanceof Uint8Array) contents.push(intended.expected);
+    touched.push({ path: intended.path, before, expected });
+  }
+  return { touched, contents };
+}
+
+function expectedImage(context: TurnContext, intended: IntendedPath, before: Image): Touched['expected'] {
+  if (intended.expected === 'unknown') return 'unknown';
+  if (intended.expected === null) return null;
+  return {
+    oid: context.storage.objects.hash('blob', intended.expected),
+    mode: intended.mode ?? before?.mode ?? '100644',
+  };
+}
+
+function refuseChanged(intended: IntendedPath, now: Image): void {
+  const read = intended.revision;
+  if (read === undefined) return;
+  if (read?.oid === now?.oid && read?.mode === now?.mode) return;
+  throw new DurableError('conflict', {
+    path: intended.path,
+    expected: read?.oid ?? null,
+    now: now?.oid ?? null,
+  });
+}
+
+async function inlineOrKept(
+  context: TurnContext,
+  touched: Touched[],
+): Promise<{ paths: Touched[]; pathList: Kept | null }> {
+  if (touched.length <= MOST_INLINE_PATHS) return { paths: touched, pathList: null };
+  const [pathList] = await context.ledger.contents.keep([Buffer.from(JSON.stringify(touched), 'utf8')]);
+  return { paths: [], pathList: pathList ?? null };
+}

@@ -1,0 +1,30 @@
+/** What every step of a turn works with: where it is recorded, under which lease, and as whom. */
+import type { EventDraft, Recorded } from '../event.js';
+import type { Storage } from '../git/storage.js';
+import type { TaskState } from '../ledger/state.js';
+import type { Ledger } from '../ledger/ledger.js';
+import type { Held } from '../lease/hold.js';
+
+export interface TurnContext {
+  readonly storage: Storage;
+  readonly ledger: Ledger;
+  readonly held: Held;
+  readonly agent: string;
+  readonly workspace: string;
+  /** The turn's id. */
+  readonly turn: string;
+  /** Appends under this turn's lease; `decide` runs again after each failed swap. */
+  readonly append: (decide: (state: TaskState) => readonly EventDraft[]) => Promise<readonly Recorded[]>;
+}
+
+export function turnContext(parts: Omit<TurnContext, 'append'>): TurnContext {
+  return {
+    ...parts,
+    append: (decide) =>
+      parts.ledger.append(decide, {
+        lease: parts.held.token,
+        agent: parts.agent,
+        workspace: parts.workspace,
+      }),
+  };
+}

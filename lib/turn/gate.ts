@@ -1,0 +1,156 @@
+/**
+ * Asking a person before a call runs (PROTOCOL.md 20 to 23).
+ *
+ * `ask` looks before it asks: an approved and unused answer, a rejection not yet returned, or a pending request for the
+ * same tool, exact arguments, folder and task is taken up, whichever turn it came from. `consume` and `giveBack` are each
+ * one ref move with the start, or the denial, of the invocation: killed before it, the answer is still there and unused;
+ * killed after it, it is not used twice. What the paths hold is read again at the start, since a person takes time.
+ */
+import { DurableError } from '../errors.js';
+import type { EventDraft } from '../event.js';
+import type { ApprovalState } from '../ledger/state.js';
+import { requestDraft, standingFor, type Standing } from '../decisions/approval.js';
+import { argsText, fingerprint, type Action } from '../decisions/fingerprint.js';
+import { refMoved } from '../decisions/wait.js';
+import { finishedDraft, proposeCall, startedDraft, type Call, type ProposedCall } from './call.js';
+import type { TurnContext } from './context.js';
+
+export interface Asked {
+  readonly approval: string;
+  readonly fingerprint: string;
+}
+
+export interface Ask extends Omit<Call, 'paths' | 'mutates'> {
+  readonly expiresAt?: Date;
+  /** The answer no longer counts once the work tree has changed since the request. */
+  readonly invalidOnChange?: boolean;
+}
+
+export class Gate {
+  readonly #context: TurnContext;
+  readonly #nextIndex: () => number;
+
+  constructor(context: TurnContext, nextIndex: () => number) {
+    this.#context = context;
+    this.#nextIndex = nextIndex;
+  }
+
+  async ask(call: Ask): Promise<Asked> {
+    const { storage, ledger } = this.#context;
+    const action = this.#action(call);
+    const mark = fingerprint(action, ledger.task);
+    const state = await ledger.state();
+    const found = standingFor(state, mark);
+    if (found.kind !== 'none') return { approval: found.approval.id, fingerprint: mark };
+    const proposed = await proposeCall(
+      this.#context,
+      { ...call, mutates: false, paths: [] },
+      { index: this.#nextIndex() },
+    );
+    const request = {
+      ...call,
+      ...action,
+      turn: this.#context.turn,
+      invocation: proposed.invocation,
+      checkpoint: state.lastCheckpoint,
+    };
+    const requested = requestDraft(storage, ledger.task, { request, args: proposed.args });
+    let approval = requested.approval;
+    await this.#context.append((now) => {
+      const standing = standingFor(now, mark);
+      approval = standing.kind === 'none' ? requested.approval : standing.approval.id;
+      return standing.kind === 'none' ? [proposed.draft, requested] : [];
+    });
+    return { approval, fingerprint: mark };
+  }
+
+  /** What the request stands at, waiting at most `waitMs` while it is pending. */
+  async answer(asked: Asked, waitMs: number): Promise<Standing> {
+    const { storage, ledger } = this.#context;
+    const deadlineMs = storage.host.monotonicMs() + waitMs;
+    for (;;) {
+      const state = await ledger.state();
+      const standing = standingFor(state, asked.fingerprint);
+      if (standing.kind !== 'pending') return standing;
+      const moved = await refMoved(storage, `refs/durable/tasks/${ledger.task}`, {
+        oid: state.head?.commit ?? null,
+        deadlineMs,
+      });
+      if (!moved) return standing;
+    }
+  }
+
+  async consume(call: Call, approval: ApprovalState): Promise<ProposedCall> {
+    const proposed = await this.#proposeAgain(call, approval, 'run');
+    await this.#context.append((state) => {
+      const now = state.approvals.get(approval.id);
+      if (now?.state !== 'approved') throw settled(now ?? approval);
+      const { invocation } = proposed;
+      return [
+        proposed.draft,
+        this.#consumed(approval.id, invocation, 'run'),
+        startedDraft(this.#context, invocation, approval.id),
+      ];
+    });
+    return proposed;
+  }
+
+  /** Returns a rejection's text, verbatim, and records that it was returned. */
+  async giveBack(call: Call, approval: ApprovalState): Promise<string> {
+    const feedback = await this.feedback(approval);
+    const proposed = await this.#proposeAgain({ ...call, mutates: false, paths: [] }, approval, 'returned');
+    const end = {
+      state: 'denied',
+      summary: feedback,
+      result: Buffer.from(feedback, 'utf8'),
+      durationMs: null,
+      checkpoint: null,
+    } as const;
+    const finished = await finishedDraft(this.#context, proposed.invocation, end);
+    await this.#context.append((state) => {
+      const now = state.approvals.get(approval.id);
+      if (now?.state !== 'rejected') throw settled(now ?? approval);
+      return [proposed.draft, this.#consumed(approval.id, proposed.invocation, 'returned'), finished];
+    });
+    return feedback;
+  }
+
+  async feedback(approval: ApprovalState): Promise<string> {
+    const kept = approval.resolved?.event.feedback ?? null;
+    return kept === null ? '' : (await this.#context.ledger.contents.read(kept)).toString('utf8');
+  }
+
+  /** The same invocation when the request is of this turn, else one of this turn's own; its paths are read anew. */
+  #proposeAgain(call: Call, approval: ApprovalState, use: 'run' | 'returned'): Promise<ProposedCall> {
+    const { event } = approval.requested;
+    const same =
+      event.turn === this.#context.turn && event.invocation !== null ? { invocation: event.invocation } : {};
+    return proposeCall(
+      this.#context,
+      { ...call, key: `${approval.id}:${use}` },
+      { index: this.#nextIndex(), ...same },
+    );
+  }
+
+  #consumed(approval: string, invocation: string, use: 'run' | 'returned'): EventDraft {
+    return { type: 'approval.consumed', turn: this.#context.turn, approval, invocation, use };
+  }
+
+  #action(call: { tool: string; args: unknown; cwd?: string }): Action {
+    return {
+      tool: call.tool,
+      args: argsText(call.args),
+      cwd: call.cwd ?? this.#context.storage.layout.workTree,
+    };
+  }
+}
+
+function settled(approval: ApprovalState): DurableError {
+  const resolved = approval.resolved?.event;
+  return new DurableError('approval-settled', {
+    approval: approval.id,
+    state: approval.state,
+    by: resolved?.by ?? 'nobody',
+    at: resolved?.at ?? approval.requested.event.at,
+  });
+}
