@@ -36,7 +36,7 @@ type About = Readonly<Record<string, unknown>>;
 
 /** What there is to know besides the events: the fields of the first one, and the bytes it names. */
 async function aboutOf(storage: Storage, { recorded, task }: Located): Promise<About> {
-  if (recorded === null) {
+  if (recorded.event.type === 'task.opened') {
     const { state } = await Ledger.open(storage, task).readable();
     return { objective: state.objective, standing: state.standing, head: state.head };
   }

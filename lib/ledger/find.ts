@@ -4,6 +4,7 @@
  * An id is found at the event that brings it into being: a turn at its turn.started, an approval at its request. The
  * whole ledger is streamed, newest turn or not, but only events whose text holds the prefix are decoded.
  */
+import { hasCode, type DurableError } from '../errors.js';
 import type { Event, EventType, Recorded } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { decodeIn } from './load.js';
@@ -24,6 +25,8 @@ export interface Found {
 export interface FindOptions {
   /** Only in this task; default: in all. */
   readonly task?: string;
+  /** Told of a ledger that cannot be read to its end, whose earlier events are searched; default: it is thrown. */
+  readonly onDamage?: (error: DurableError<'ledger-damaged'>) => void;
 }
 
 /** In the order of tasks, then oldest first. Errors: 'ledger-damaged', 'version-unsupported'. */
@@ -35,20 +38,32 @@ export async function findEvents(
   if (prefix === '') return [];
   const found: Found[] = [];
   for (const task of options.task === undefined ? listTasks(storage) : [options.task]) {
-    found.push(...(await findIn(storage, task, prefix)));
+    found.push(...(await findIn(storage, { task, prefix, onDamage: options.onDamage })));
   }
   return found;
 }
 
-async function findIn(storage: Storage, task: string, prefix: string): Promise<Found[]> {
+interface Search {
+  readonly task: string;
+  readonly prefix: string;
+  readonly onDamage: FindOptions['onDamage'];
+}
+
+async function findIn(storage: Storage, search: Search): Promise<Found[]> {
+  const { task, prefix, onDamage } = search;
   const to = storage.refs.read(`${TASKS_PREFIX}${task}`);
   if (to === null) return [];
   const found: Found[] = [];
-  for await (const batch of rawEvents(storage, task, { after: null, to, oldestFirst: true })) {
-    for (const { commit, message } of batch) {
-      if (!commit.startsWith(prefix) && !message.includes(prefix)) continue;
-      found.push(...matches(task, prefix, decodeIn(task, message, commit)));
+  try {
+    for await (const batch of rawEvents(storage, task, { after: null, to, oldestFirst: true })) {
+      for (const { commit, message } of batch) {
+        if (!commit.startsWith(prefix) && !message.includes(prefix)) continue;
+        found.push(...matches(task, prefix, decodeIn(task, message, commit)));
+      }
     }
+  } catch (error) {
+    if (onDamage === undefined || !hasCode(error, 'ledger-damaged')) throw error;
+    onDamage(error);
   }
   return found;
 }
