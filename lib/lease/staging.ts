@@ -124,7 +124,12 @@ export class Stage {
   #replace(temp: string, place: Place): Published {
     const { disk } = this.#storage;
     const kept = this.#keepOld(place);
-    this.#demand(disk.rename('stage.publish', temp, place.file), place.path);
+    try {
+      this.#demand(disk.rename('stage.publish', temp, place.file), place.path);
+    } catch (error) {
+      if (!this.#isRevoked()) this.discard(kept);
+      throw error;
+    }
     disk.syncDir('stage.publish', place.parent);
     return { kept };
   }

@@ -1,0 +1,429 @@
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { hasCode, isDurableError } from '../../lib/errors.js';
+import { revisionOf } from '../../lib/files/revision.js';
+import { runTransaction, type Change } from '../../lib/files/transaction.js';
+import type { FaultPoint } from '../../lib/git/fault.js';
+import { openAs } from '../helpers/lease-place.js';
+import { scratch } from '../helpers/scratch.js';
+import { allEvents, eventTypes, openTurn, walk } from '../helpers/turn-place.js';
+
+const text = (content: string): Buffer => Buffer.from(content);
+const write = (
+  path: string,
+  content: string,
+  more: Partial<Extract<Change, { kind: 'write' }>> = {},
+): Change => ({
+  kind: 'write',
+  path,
+  bytes: text(content),
+  ...more,
+});
+
+/** Runs `act` at one fault point, once armed: what another program does at that very moment. */
+function interruption() {
+  let point: FaultPoint | null = null;
+  let act: () => void = () => undefined;
+  let left = 0;
+  return {
+    faults: {
+      hit: (at: FaultPoint): void => {
+        if (at !== point) return;
+        left -= 1;
+        if (left !== 0) return;
+        point = null;
+        act();
+      },
+    },
+    at: (when: FaultPoint, nth: number, what: () => void): void => {
+      point = when;
+      left = nth;
+      act = what;
+    },
+  };
+}
+
+const noSpace = (): void => {
+  throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+};
+
+test('one transaction writes, deletes, renames, links and sets modes, and the ledger says intent, then commit', async (t) => {
+  const place = scratch(t);
+  place.write('edit', 'old\n');
+  place.write('gone', 'gone\n');
+  place.write('from', 'moved\n', 0o755);
+  place.write('tool', '#!/bin/sh\n');
+  const turn = await openTurn(await openAs(t, place));
+  const { paths } = await runTransaction(turn, [
+    write('edit', 'new\n'),
+    write('deep/in a/new file', 'made\n'),
+    { kind: 'delete', path: 'gone' },
+    { kind: 'rename', from: 'from', to: 'to' },
+    { kind: 'chmod', path: 'tool', executable: true },
+    { kind: 'symlink', path: 'link', target: '../outside' },
+  ]);
+  t.deepEqual([...paths].sort(), ['deep/in a/new file', 'edit', 'from', 'gone', 'link', 'to', 'tool']);
+  t.like(
+    Object.fromEntries(
+      Object.entries(walk(place.dir)).map(([path, what]) => [path, what.split(' ').slice(0, 2).join(' ')]),
+    ),
+    {
+      edit: 'file 644',
+      'deep/in a/new file': 'file 644',
+      to: 'file 755',
+      tool: 'file 755',
+      link: 'link ../outside',
+    },
+  );
+  t.false(existsSync(join(place.dir, 'gone')) || existsSync(join(place.dir, 'from')));
+  t.is(readFileSync(join(place.dir, 'to'), 'utf8'), 'moved\n');
+  t.deepEqual((await eventTypes(turn)).slice(-2), ['transaction.prepared', 'transaction.committed']);
+  t.is(place.git('fsck', '--strict', '--no-dangling'), '');
+  t.deepEqual(readdirSync(turn.held.stageDir), []);
+});
+
+test('changes of one path are taken in order: a write, a mode and a rename make one new file', async (t) => {
+  const place = scratch(t);
+  const turn = await openTurn(await openAs(t, place));
+  const { paths } = await runTransaction(turn, [
+    write('draft', 'one\n'),
+    write('draft', 'two\n'),
+    { kind: 'chmod', path: 'draft', executable: true },
+    { kind: 'rename', from: 'draft', to: 'final' },
+  ]);
+  t.deepEqual(paths, ['final']);
+  t.is(readFileSync(join(place.dir, 'final'), 'utf8'), 'two\n');
+  t.is(walk(place.dir)['final']?.split(' ')[1], '755');
+});
+
+test('a rewrite keeps the permission bits, whatever the umask', async (t) => {
+  const place = scratch(t);
+  for (const [name, bits] of [
+    ['secret', 0o600],
+    ['shared', 0o664],
+    ['run', 0o750],
+  ] as const) {
+    place.write(name, 'old');
+    chmodSync(join(place.dir, name), bits);
+  }
+  const turn = await openTurn(await openAs(t, place));
+  await runTransaction(turn, [write('secret', 'new'), write('shared', 'new'), write('run', 'new')]);
+  const bits = ['secret', 'shared', 'run'].map((name) => walk(place.dir)[name]?.split(' ')[1]);
+  t.deepEqual(bits, ['600', '664', '750']);
+});
+
+test("files, folders and links take each other's place", async (t) => {
+  const place = scratch(t);
+  place.write('file', 'f');
+  place.write('folder/a', 'a');
+  place.write('folder/below/b', 'b');
+  symlinkSync('README', join(place.dir, 'link'));
+  const turn = await openTurn(await openAs(t, place));
+  await runTransaction(turn, [
+    { kind: 'delete', path: 'file' },
+    write('file/inside', 'now a folder'),
+    { kind: 'delete', path: 'folder/a' },
+    { kind: 'delete', path: 'folder/below/b' },
+    write('folder', 'now a file'),
+    write('link', 'now a file'),
+    { kind: 'symlink', path: 'README', target: 'folder' },
+  ]);
+  const tree = walk(place.dir);
+  t.deepEqual(
+    Object.keys(tree).map((path) => `${path} ${(tree[path] ?? '').split(' ')[0] ?? ''}`),
+    ['README link', 'file folder', 'file/inside file', 'folder file', 'link file'],
+  );
+});
+
+const REFUSED: readonly { path: string; code: string }[] = [
+  { path: '/etc/passwd', code: 'path-outside' },
+  { path: '../outside', code: 'path-outside' },
+  { path: 'a/../../outside', code: 'path-outside' },
+  { path: '.git/config', code: 'path-refused' },
+  { path: '.GIT/hooks/pre-commit', code: 'path-refused' },
+  { path: 'nested/.git/config', code: 'path-refused' },
+  { path: 'nested/.Git', code: 'path-refused' },
+  { path: 'nested/.g\u200cit/config', code: 'path-refused' },
+  { path: 'a\0b', code: 'path-refused' },
+  { path: '', code: 'path-refused' },
+  { path: 'folder/', code: 'path-refused' },
+  { path: 'folder', code: 'path-refused' },
+  { path: 'README/below', code: 'path-refused' },
+  { path: 'escape/file', code: 'path-refused' },
+  { path: 'inside/file', code: 'path-refused' },
+  { path: 'pipe', code: 'path-refused' },
+];
+
+test('paths that leave the work tree, enter a git dir or lead through a link are refused, and what is beside them is not made', async (t) => {
+  const place = scratch(t);
+  place.write('folder/file', 'in the way');
+  symlinkSync(place.top, join(place.dir, 'escape'));
+  symlinkSync('folder', join(place.dir, 'inside'));
+  place.run('mkfifo', ['pipe']);
+  const turn = await openTurn(await openAs(t, place));
+  const [types, paths] = [await eventTypes(turn), readdirSync(place.dir)];
+  for (const { path, code } of REFUSED) {
+    const error = await t.throwsAsync(runTransaction(turn, [write('beside', 'x'), write(path, 'x')]));
+    t.true(isDurableError(error) && error.code === code, `${JSON.stringify(path)}: ${String(error)}`);
+  }
+  t.deepEqual(await eventTypes(turn), types);
+  t.deepEqual(readdirSync(place.dir), paths);
+});
+
+test('a git dir under another name is not written', async (t) => {
+  const place = scratch(t);
+  place.git('init', '-q', '--separate-git-dir', join(place.dir, 'meta'));
+  const turn = await openTurn(await openAs(t, place));
+  const error = await t.throwsAsync(runTransaction(turn, [write('meta/config', 'x')]));
+  t.true(hasCode(error, 'path-refused'));
+});
+
+test('what is not there can be neither deleted nor renamed nor given a mode', async (t) => {
+  const place = scratch(t);
+  const turn = await openTurn(await openAs(t, place));
+  const changes: Change[] = [
+    { kind: 'delete', path: 'no' },
+    { kind: 'rename', from: 'no', to: 'other' },
+    { kind: 'chmod', path: 'no', executable: true },
+  ];
+  for (const change of changes)
+    t.true(hasCode(await t.throwsAsync(runTransaction(turn, [change])), 'path-refused'));
+});
+
+test('a write against an older revision is a conflict before anything changes, and both sides are kept', async (t) => {
+  const place = scratch(t);
+  place.write('a', 'a\n');
+  place.write('b', 'read\n');
+  const storage = await openAs(t, place);
+  const turn = await openTurn(storage);
+  const expected = revisionOf(storage, 'b');
+  place.write('b', 'changed by the user\n');
+  const before = walk(place.dir);
+  const error = await t.throwsAsync(
+    runTransaction(turn, [write('a', 'A\n'), write('b', 'mine\n', { expected })]),
+  );
+  t.true(hasCode(error, 'conflict') && error.fields.path === 'b' && error.fields.expected === expected?.oid);
+  t.deepEqual(walk(place.dir), before);
+  const conflict = (await allEvents(turn)).at(-1)?.event;
+  t.true(conflict?.type === 'conflict.detected' && conflict.why === 'changed-since-read');
+  if (conflict?.type !== 'conflict.detected' || conflict.mine === 'unknown') return;
+  t.is(place.git('cat-file', 'blob', conflict.theirs?.oid ?? ''), 'changed by the user');
+  t.is(place.git('cat-file', 'blob', conflict.mine?.oid ?? ''), 'mine');
+  t.is(
+    place.git('rev-list', '--objects', 'refs/durable/checkpoints/task').includes(conflict.theirs?.oid ?? '?'),
+    true,
+  );
+});
+
+test('a new file that somebody made meanwhile, and a rename onto a file, are conflicts', async (t) => {
+  const place = scratch(t);
+  place.write('there', 'theirs\n');
+  const turn = await openTurn(await openAs(t, place));
+  const changes: Change[] = [
+    write('there', 'mine\n', { expected: null }),
+    { kind: 'rename', from: 'README', to: 'there' },
+  ];
+  for (const change of changes)
+    t.true(hasCode(await t.throwsAsync(runTransaction(turn, [change])), 'conflict'));
+  t.is(readFileSync(join(place.dir, 'there'), 'utf8'), 'theirs\n');
+});
+
+const NINETEEN = Array.from({ length: 19 }, (_, index) => `f${String(index).padStart(2, '0')}`);
+
+test('a file changed by somebody else in the middle of nineteen: the others go back, his bytes stay', async (t) => {
+  const place = scratch(t);
+  for (const name of NINETEEN) place.write(name, `${name} old\n`);
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  const before = walk(place.dir);
+  at('stage.publish:rename:after', 7, () => {
+    place.write('f11', 'somebody else\n');
+  });
+  const error = await t.throwsAsync(
+    runTransaction(
+      turn,
+      NINETEEN.map((name) => write(name, `${name} new\n`)),
+    ),
+  );
+  t.true(hasCode(error, 'conflict') && error.fields.path === 'f11', String(error));
+  const after = walk(place.dir);
+  t.is(readFileSync(join(place.dir, 'f11'), 'utf8'), 'somebody else\n');
+  t.deepEqual({ ...after, f11: '' }, { ...before, f11: '' });
+  t.deepEqual((await eventTypes(turn)).slice(-3), [
+    'transaction.prepared',
+    'transaction.rolled-back',
+    'conflict.detected',
+  ]);
+});
+
+test('an edit in place between check and rename is found, put back and named', async (t) => {
+  const place = scratch(t);
+  place.write('a', 'a old\n');
+  place.write('b', 'b old\n');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  at('stage.publish:rename:before', 2, () => {
+    writeFileSync(join(place.dir, 'b'), 'typed by the user\n');
+  });
+  const error = await t.throwsAsync(runTransaction(turn, [write('a', 'a new\n'), write('b', 'b new\n')]));
+  t.true(hasCode(error, 'conflict'), String(error));
+  t.is(readFileSync(join(place.dir, 'a'), 'utf8'), 'a old\n');
+  t.is(readFileSync(join(place.dir, 'b'), 'utf8'), 'typed by the user\n');
+  const conflict = (await allEvents(turn)).at(-1)?.event;
+  t.true(conflict?.type === 'conflict.detected' && conflict.why === 'late-write');
+});
+
+test('a path that became a folder in the middle: everything goes back, and the error says where', async (t) => {
+  const place = scratch(t);
+  for (const name of NINETEEN) place.write(name, 'old\n');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  at('stage.publish:rename:after', 3, () => {
+    renameSync(join(place.dir, 'f09'), join(place.dir, 'moved'));
+    mkdirSync(join(place.dir, 'f09'));
+    place.write('f09/inside', 'x');
+  });
+  const error = await t.throwsAsync(
+    runTransaction(
+      turn,
+      NINETEEN.map((name) => write(name, 'new\n')),
+    ),
+  );
+  t.true(hasCode(error, 'conflict') && error.fields.path === 'f09', String(error));
+  for (const name of NINETEEN) {
+    if (name !== 'f09') t.is(readFileSync(join(place.dir, name), 'utf8'), 'old\n');
+  }
+});
+
+test('a folder on the way that became a link is not followed', async (t) => {
+  const place = scratch(t);
+  place.write('folder/a', 'old\n');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  mkdirSync(join(place.top, 'outside'));
+  at('stage.temp:fsync:after', 1, () => {
+    renameSync(join(place.dir, 'folder'), join(place.dir, 'aside'));
+    symlinkSync(join(place.top, 'outside'), join(place.dir, 'folder'));
+  });
+  const error = await t.throwsAsync(runTransaction(turn, [write('folder/a', 'new\n')]));
+  t.true(isDurableError(error));
+  t.deepEqual(readdirSync(join(place.top, 'outside')), []);
+  t.is(readFileSync(join(place.dir, 'aside/a'), 'utf8'), 'old\n');
+});
+
+for (const point of ['stage.temp:write:before', 'object.temp:write:before'] as const) {
+  test(`a disk that is full at ${point} is an error before anything is recorded or changed`, async (t) => {
+    const place = scratch(t);
+    for (const name of NINETEEN) place.write(name, 'old\n');
+    const { faults, at } = interruption();
+    const turn = await openTurn(await openAs(t, place, { faults }));
+    const [before, types] = [walk(place.dir), await eventTypes(turn)];
+    at(point, 12, noSpace);
+    const changes = NINETEEN.map((name) => write(name, `${name} new\n`));
+    t.true(hasCode(await t.throwsAsync(runTransaction(turn, changes)), 'out-of-space'));
+    t.deepEqual(walk(place.dir), before);
+    t.deepEqual(await eventTypes(turn), types);
+    t.deepEqual(readdirSync(turn.held.stageDir), []);
+    await runTransaction(turn, changes);
+    t.is(readFileSync(join(place.dir, 'f18'), 'utf8'), 'f18 new\n');
+  });
+}
+
+test('a disk that is full at the tenth rename: everything is put back, recorded and said', async (t) => {
+  const place = scratch(t);
+  for (const name of NINETEEN) place.write(name, 'old\n');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  const before = walk(place.dir);
+  at('stage.publish:rename:before', 10, noSpace);
+  const changes = [...NINETEEN.map((name) => write(name, 'new\n')), write('made/here/x', 'x')];
+  const error = await t.throwsAsync(runTransaction(turn, changes));
+  t.true(hasCode(error, 'transaction-failed') && error.fields.state === 'rolled-back', String(error));
+  t.true(hasCode(error.cause, 'out-of-space'));
+  t.deepEqual(walk(place.dir), before);
+  t.is((await eventTypes(turn)).at(-1), 'transaction.rolled-back');
+  t.deepEqual(readdirSync(turn.held.stageDir), []);
+});
+
+test("a failure after the rename, at the folder's flush, is put back too", async (t) => {
+  const place = scratch(t);
+  place.write('a', 'old\n');
+  place.write('gone', 'old\n');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  const before = walk(place.dir);
+  at('stage.publish:fsync:before', 1, noSpace);
+  const changes: Change[] = [{ kind: 'delete', path: 'gone' }, write('a', 'new\n')];
+  t.true(hasCode(await t.throwsAsync(runTransaction(turn, changes)), 'transaction-failed'));
+  t.deepEqual(walk(place.dir), before);
+});
+
+test('retyped paths and made folders go back as well', async (t) => {
+  const place = scratch(t);
+  place.write('file', 'f', 0o640);
+  place.write('folder/a', 'a');
+  place.write('folder/below/b', 'b');
+  place.write('z', 'z');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  const before = walk(place.dir);
+  at('stage.publish:rename:before', 4, noSpace);
+  const changes: Change[] = [
+    { kind: 'delete', path: 'file' },
+    write('file/inside/deep', 'now a folder'),
+    { kind: 'delete', path: 'folder/a' },
+    { kind: 'delete', path: 'folder/below/b' },
+    write('folder', 'now a file'),
+    write('new/folder/x', 'x'),
+    write('z', 'Z'),
+  ];
+  t.true(hasCode(await t.throwsAsync(runTransaction(turn, changes)), 'transaction-failed'));
+  t.deepEqual(walk(place.dir), before);
+});
+
+test('a path that somebody changed after we wrote it is never put back over: the transaction stays in doubt', async (t) => {
+  const place = scratch(t);
+  for (const name of NINETEEN) place.write(name, 'old\n');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  at('stage.publish:rename:before', 10, () => {
+    writeFileSync(join(place.dir, 'f02'), 'typed over the new bytes\n');
+    noSpace();
+  });
+  const error = await t.throwsAsync(
+    runTransaction(
+      turn,
+      NINETEEN.map((name) => write(name, 'new\n')),
+    ),
+  );
+  t.true(
+    hasCode(error, 'transaction-failed') && error.fields.state === 'in-doubt' && error.fields.path === 'f02',
+  );
+  t.is(readFileSync(join(place.dir, 'f02'), 'utf8'), 'typed over the new bytes\n');
+  t.is(readFileSync(join(place.dir, 'f05'), 'utf8'), 'old\n');
+  t.is((await eventTypes(turn)).at(-1), 'transaction.prepared');
+});
+
+test('putting back restores the very file: inode and hard links included', async (t) => {
+  const place = scratch(t);
+  place.write('a', 'old\n');
+  linkSync(join(place.dir, 'a'), join(place.top, 'other name'));
+  place.write('b', 'old\n');
+  const { faults, at } = interruption();
+  const turn = await openTurn(await openAs(t, place, { faults }));
+  at('stage.publish:rename:before', 2, noSpace);
+  await t.throwsAsync(runTransaction(turn, [write('a', 'new\n'), write('b', 'new\n')]));
+  writeFileSync(join(place.top, 'other name'), 'through the other name\n');
+  t.is(readFileSync(join(place.dir, 'a'), 'utf8'), 'through the other name\n');
+});
