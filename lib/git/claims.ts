@@ -86,13 +86,16 @@ export class Locks {
    * lock of ours can have; a claim whose lock still is that ticket's stays.
    */
   sweep(locks: readonly string[]): number {
+    // Listed before the locks are read: a claim that is there now is about a lock whose owner is dead already, and
+    // that is gone for good if it is not seen below.
+    const names = this.#names();
     const wanted = new Set<string>();
     for (const path of locks) {
       const owner = readTicket(path);
       if (owner !== null && owner !== 'foreign') wanted.add(`${owner.id}-${lockDigest(path)}`);
     }
     let dropped = 0;
-    for (const name of this.#names()) {
+    for (const name of names) {
       if (wanted.has(name.split('.')[0] ?? '')) continue;
       if (this.#disk.unlink('claim.drop', join(this.#claims, name))) dropped += 1;
     }

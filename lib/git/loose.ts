@@ -14,7 +14,7 @@
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { hasCode } from '../errors.js';
+import { DurableError, hasCode } from '../errors.js';
 import { errno, type Disk } from './disk.js';
 import type { Layout } from './layout.js';
 import { decodeLoose, type GitObject } from './objects-format.js';
@@ -42,8 +42,7 @@ export class LooseObjects {
     const temp = this.#tickets.temp();
     try {
       this.#disk.create('object.temp', temp, bytes, OBJECT_MODE);
-      this.#makeJournal();
-      this.#disk.rename('object.journal', temp, journal);
+      this.#enterJournal(temp, journal);
     } catch (error) {
       this.#disk.unlink('object.temp', temp);
       throw error;
@@ -110,7 +109,7 @@ export class LooseObjects {
         break;
       }
       // A fan-out folder that git removed, empty, between two tries; or the journal's entry was dropped.
-      if (tries === 8) throw new Error(`cannot link ${path}`);
+      if (tries === 8) throw new DurableError('io-failed', { path, errno: 'ENOENT' });
       this.#disk.makeDir(site, dirname(path), 0o777);
     }
     this.#disk.syncDir(site, dirname(path));
@@ -120,6 +119,16 @@ export class LooseObjects {
     const temp = this.#tickets.temp();
     this.#disk.link(site, journal, temp);
     this.#disk.rename(site, temp, path);
+  }
+
+  #enterJournal(temp: string, journal: string): void {
+    this.#makeJournal();
+    if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
+    // The folder went since this process made it (an uninstall).
+    this.#journalFlushed = false;
+    this.#makeJournal();
+    if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
+    throw new DurableError('io-failed', { path: journal, errno: 'ENOENT' });
   }
 
   /** The journal's own entries, once a process: whoever made the folder may have been killed before it flushed. */

@@ -8,6 +8,7 @@ import { processFaultActions } from '../../lib/git/fault-actions.js';
 import { plannedFaults } from '../../lib/git/fault.js';
 import { commitBody } from '../../lib/git/objects-format.js';
 import { openStorage, type Storage } from '../../lib/git/storage.js';
+import { readTicket } from '../../lib/git/tickets.js';
 import { systemHost, type Host, type HostIdentity } from '../../lib/host.js';
 import type { WorkerCommand } from './worker.js';
 
@@ -40,11 +41,20 @@ async function obey(at: Storage, command: WorkerCommand): Promise<unknown> {
       return { released: at.locks.release(command.lock) };
     case 'heal':
       return at.locks.heal(command.lock);
+    case 'heal and take':
+      while (at.locks.heal(command.lock).state === 'held' && ownedByTheDead(at, command.lock));
+      return { taken: at.locks.take(command.lock) };
     case 'read':
       return { found: (await at.objects.read(command.oid))?.body.toString('utf8') ?? null };
     case 'write':
       return { oid: await at.objects.write('blob', Buffer.from(command.text)) };
   }
+}
+
+/** True while another healer is about to remove the lock. */
+function ownedByTheDead(at: Storage, lock: string): boolean {
+  const owner = readTicket(lock);
+  return owner !== null && owner !== 'foreign' && at.identity.judge(owner).verdict === 'dead';
 }
 
 /** Commits on top of whatever the ref is at, each tried until its swap succeeds; their ids, as acknowledged. */

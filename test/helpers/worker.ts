@@ -10,7 +10,7 @@ import type { Scratch } from './scratch.js';
 export type WorkerCommand =
   | { readonly do: 'update'; readonly change: RefChange; readonly budgetMs?: number }
   | { readonly do: 'append'; readonly ref: string; readonly count: number; readonly name: string }
-  | { readonly do: 'take' | 'release' | 'heal'; readonly lock: string }
+  | { readonly do: 'take' | 'release' | 'heal' | 'heal and take'; readonly lock: string }
   | { readonly do: 'read'; readonly oid: string }
   | { readonly do: 'write'; readonly text: string };
 
@@ -53,7 +53,7 @@ export class Worker {
       worker.signal('SIGKILL');
       await worker.ended;
     });
-    await worker.#answer();
+    await worker.answer();
     return worker;
   }
 
@@ -61,10 +61,9 @@ export class Worker {
     return this.#child.pid ?? 0;
   }
 
-  /** The answer, or null when the process ended instead (as a fault plan may want). */
   async ask(command: WorkerCommand): Promise<unknown> {
     this.tell(command);
-    return this.#answer();
+    return this.answer();
   }
 
   /** Gives a command whose answer nobody waits for. */
@@ -83,7 +82,8 @@ export class Worker {
     this.#child.kill(signal);
   }
 
-  async #answer(): Promise<unknown> {
+  /** The next answer, null when the process was ended by a signal instead. */
+  async answer(): Promise<unknown> {
     const line = await this.#lines.next();
     if (line.done === true) {
       const { signal } = await this.ended;
