@@ -1,7 +1,8 @@
-/** `approve`: one conditional append; of two answers one wins and the other is told who did. */
-import { answer } from '../answer.js';
+/** Stands in until the library below it has landed. */
+import { DurableError } from '../../lib/errors.js';
 import type { VerbContext } from '../verb.js';
 
 export function run(context: VerbContext): Promise<number> {
-  return answer(context, { verb: 'approve', decision: 'approved', feedback: '' });
+  const detail = `'approve' is not built yet in ${context.version}`;
+  return Promise.reject(new DurableError('usage', { detail }));
 }

@@ -1,10 +1,8 @@
-/** `reject`: as `approve`, with a text that the agent gets as it is. */
-import { answer } from '../answer.js';
-import { usage } from '../arguments.js';
+/** Stands in until the library below it has landed. */
+import { DurableError } from '../../lib/errors.js';
 import type { VerbContext } from '../verb.js';
 
 export function run(context: VerbContext): Promise<number> {
-  const feedback = context.arguments.text('feedback');
-  if (feedback === null) throw usage("say why: durable reject ID --feedback TEXT ('' for no reason)");
-  return answer(context, { verb: 'reject', decision: 'rejected', feedback });
+  const detail = `'reject' is not built yet in ${context.version}`;
+  return Promise.reject(new DurableError('usage', { detail }));
 }

@@ -20,6 +20,7 @@ import {
   rmdirSync,
   symlinkSync,
   unlinkSync,
+  utimesSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
@@ -106,6 +107,13 @@ export class Disk {
         if (errno(error) === 'ENOENT') return 'missing';
         throw error;
       }
+    });
+  }
+
+  /** Sets a file's time of last change, in seconds since 1970: how git's index says from when on it may be out of date. */
+  setModified(site: Site, path: DiskPath, seconds: number): void {
+    this.#act(site, 'write', path, () => {
+      utimesSync(path, seconds, seconds);
     });
   }
 

@@ -49,6 +49,20 @@ export const SITES = [
   // lib/ledger
   'ledger.settle', // an event found instead of written is flushed before its receipt
   'ledger.torn', // what is left of a torn newest event goes aside
+  // lib/git/quarantine, snapshot, keep: a checkpoint's objects and its private git dir (invariants 5, 6)
+  'quarantine.make', // the folder and its owner's ticket
+  'quarantine.scratch', // what only this process reads: a copy of the private index, bytes of files that keep changing
+  'quarantine.drop', // all of it goes, by its owner or after its owner's death
+  'snapshot.setup', // the private git dir's own few files
+  'snapshot.scan', // git status with the copy of the private index
+  'snapshot.add', // git takes new bytes into the quarantine
+  'snapshot.tree', // git write-tree
+  'snapshot.pack', // one pack of what is not reachable yet
+  'snapshot.publish', // .keep, .pack, .idx into the object store
+  'snapshot.index', // the private index becomes the next checkpoint's start
+  'snapshot.reset', // a private index that cannot be used goes
+  'keep.seal', // the pack is reachable from a ref of ours
+  'keep.drop', // no maintenance from before the seal is running any more
 ] as const;
 
 export type Site = (typeof SITES)[number];

@@ -68,8 +68,8 @@ export async function survey(dir: string, host: Host): Promise<{ layout: Layout;
 /** Of fixed form first; the paths come last because a newline in one makes the lines ambiguous. */
 const QUESTIONS = ['--show-object-format', '--absolute-git-dir', '--git-common-dir', '--show-toplevel'];
 
-const WANTED =
-  '^(extensions\\.|durable\\.|core\\.sharedrepository$|remote\\..*\\.(promisor|partialclonefilter)$)';
+const MIRRORED = 'sharedrepository|filemode|symlinks|ignorecase|precomposeunicode|excludesfile';
+const WANTED = `^(extensions\\.|durable\\.|core\\.(${MIRRORED})$|remote\\..*\\.(promisor|partialclonefilter)$)`;
 
 interface Places {
   readonly format: string;

@@ -105,6 +105,22 @@ export function treeBody(entries: readonly TreeEntry[]): Buffer {
   return Buffer.concat(rows.map(({ row }) => row));
 }
 
+/** Entries in git's order. Throws RangeError when it is no tree. */
+export function parseTree(body: Buffer, format: ObjectFormat): TreeEntry[] {
+  const idBytes = format === 'sha256' ? 32 : 20;
+  const entries: TreeEntry[] = [];
+  for (let at = 0; at < body.length;) {
+    const space = body.indexOf(32, at);
+    const end = body.indexOf(0, space);
+    if (space === -1 || end === -1 || end + idBytes >= body.length + 1) throw new RangeError('not a tree');
+    const mode = body.toString('latin1', at, space).padStart(6, '0');
+    const oid = body.toString('hex', end + 1, end + 1 + idBytes);
+    entries.push({ mode, name: body.subarray(space + 1, end), oid });
+    at = end + 1 + idBytes;
+  }
+  return entries;
+}
+
 function header(type: ObjectType, body: Uint8Array): Buffer {
   return Buffer.from(`${type} ${String(body.length)}\0`, 'latin1');
 }

@@ -17,7 +17,8 @@ export interface GitResult {
 }
 
 export interface GitOptions {
-  readonly input?: Uint8Array;
+  /** Whole, or in pieces as git takes them. */
+  readonly input?: Uint8Array | AsyncIterable<Uint8Array>;
   /** Added to the scrubbed environment: GIT_INDEX_FILE, GIT_OBJECT_DIRECTORY, … of our own. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
@@ -99,7 +100,7 @@ function scrubbed(env: Readonly<Record<string, string | undefined>>): Record<str
   };
 }
 
-function finished(child: ChildProcessWithoutNullStreams, input: Uint8Array | undefined): Promise<GitResult> {
+function finished(child: ChildProcessWithoutNullStreams, input: GitOptions['input']): Promise<GitResult> {
   return new Promise((resolve, reject) => {
     const out: Buffer[] = [];
     const err: Buffer[] = [];
@@ -113,6 +114,22 @@ function finished(child: ChildProcessWithoutNullStreams, input: Uint8Array | und
     });
     // A git that ends before it has read all of its input closes the pipe: its exit code tells, not the write.
     child.stdin.on('error', () => undefined);
-    child.stdin.end(input);
+    if (input === undefined || input instanceof Uint8Array) child.stdin.end(input);
+    else pour(input, child).catch(reject);
   });
+}
+
+/** Stops when git has ended before it read all. */
+async function pour(input: AsyncIterable<Uint8Array>, child: ChildProcessWithoutNullStreams): Promise<void> {
+  const { stdin } = child;
+  const closed = new Promise((resolve) => stdin.once('close', resolve));
+  try {
+    for await (const piece of input) {
+      if (stdin.destroyed) return;
+      if (!stdin.write(piece))
+        await Promise.race([new Promise((resolve) => stdin.once('drain', resolve)), closed]);
+    }
+  } finally {
+    stdin.end();
+  }
 }

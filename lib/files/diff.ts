@@ -1,0 +1,90 @@
+/**
+ * What differs between two checkpoints, or between one and the work tree as it is now.
+ *
+ * Looking writes nothing: the work tree is read into a quarantine that goes again (anomalyco/opencode#5910). Renames are not
+ * guessed. A path that one side left out (`skipped`) is told from one that is not there: it is named as `unknown` there.
+ */
+import type { Image } from '../event.js';
+import { takeSnapshot } from '../git/snapshot.js';
+import type { Storage } from '../git/storage.js';
+import { parseChanges, type TreeChange } from '../git/tree-changes.js';
+import { readCheckpoint, type Scope } from './checkpoint-read.js';
+
+export interface Difference {
+  readonly path: string;
+  /** 'retyped': a file became a link or the other way round; 'modified' covers exec bits, and sides that are not known. */
+  readonly status: 'added' | 'deleted' | 'modified' | 'retyped';
+  /** null: no file there; 'unknown': left out of that side. */
+  readonly before: Image | 'unknown';
+  readonly after: Image | 'unknown';
+}
+
+/**
+ * By path. `to` is a checkpoint's id, or 'worktree' for the work tree as it is now. Ids are whole (`resolveCheckpoint`). Errors: 'not-found', 'object-missing',
+ * those of a snapshot.
+ */
+export async function diffCheckpoints(
+  storage: Storage,
+  from: string,
+  to = 'worktree',
+): Promise<Difference[]> {
+  const before = await readCheckpoint(storage, from);
+  if (to === 'worktree') return diffWorkTree(storage, before);
+  const after = await readCheckpoint(storage, to);
+  const changes = await treeChanges(storage, before.tree, after.tree);
+  return described(changes, before.scope, after.scope);
+}
+
+/** Differences of two trees that are in the object store. Errors: 'git-failed'. */
+export async function treeChanges(storage: Storage, from: string, to: string): Promise<TreeChange[]> {
+  if (from === to) return [];
+  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-ext-diff', from, to];
+  return parseChanges(await storage.git.output(args));
+}
+
+async function diffWorkTree(
+  storage: Storage,
+  before: { readonly tree: string; readonly scope: Scope },
+): Promise<Difference[]> {
+  // What the checkpoint holds by name, though ignored, is compared too.
+  const snapshot = await takeSnapshot(storage, before.scope.named);
+  try {
+    const changes = await snapshot.changes(before.tree);
+    return described(changes, before.scope, { ...snapshot.facts });
+  } finally {
+    snapshot.discard();
+  }
+}
+
+type Side =
+  Pick<Scope, 'skipped' | 'absent'> | { skipped: readonly { path: string }[]; absent: readonly string[] };
+
+function described(changes: readonly TreeChange[], from: Side, to: Side): Difference[] {
+  const leftOut = { before: leftOutOf(from), after: leftOutOf(to) };
+  return changes.map(({ path, before, after }) => {
+    const left = before === null && leftOut.before(path) ? 'unknown' : before;
+    const right = after === null && leftOut.after(path) ? 'unknown' : after;
+    return { path, status: statusOf(left, right), before: left, after: right };
+  });
+}
+
+function statusOf(before: Difference['before'], after: Difference['after']): Difference['status'] {
+  if (before === null) return 'added';
+  if (after === null) return 'deleted';
+  if (before === 'unknown' || after === 'unknown') return 'modified';
+  return (before.mode === '120000') === (after.mode === '120000') ? 'modified' : 'retyped';
+}
+
+/** Says of a path whether a snapshot left it, or a folder above it, out. */
+export function leftOutOf(side: Side): (path: string) => boolean {
+  const out = new Set([...side.skipped.map(({ path }) => path), ...side.absent]);
+  return (path) => isAtOrBelow(path, out);
+}
+
+/** True when the path or a folder above it is in the set. */
+export function isAtOrBelow(path: string, places: ReadonlySet<string>): boolean {
+  if (places.size === 0) return false;
+  for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1))
+    if (places.has(path.slice(0, end))) return true;
+  return places.has('');
+}

@@ -1,0 +1,241 @@
+/**
+ * Which paths a snapshot has to look at.
+ *
+ * The names of a snapshot are: what the user's index names · what is neither tracked nor ignored · what was named explicitly.
+ * Nothing else, so a file that was ignored since leaves the next snapshot.
+ *
+ * The first time these are all of them. Later `git status` with the private index finds what differs from it (stat first,
+ * then content; untracked files by the folders that changed), and the rest is kept as *state* beside the index:
+ * - *extras*, in the private index and not in the user's: asked each time whether they are ignored by now;
+ * - *missing*, in the user's and not in the private one: a tracked file that is ignored and came back is no untracked file;
+ * - *suspects* of the index's update (private-index.ts).
+ * Extras and missing are found anew whenever the user's index was written.
+ */
+import { lstatSync } from 'node:fs';
+import * as v from 'valibot';
+import { errno } from './disk.js';
+import { encodePath, fsPath, splitPaths } from './path.js';
+import { gitFailure, type PrivateDir } from './private-dir.js';
+import { isStillSuspect, statText, type Suspect } from './private-index.js';
+import type { Quarantine } from './quarantine.js';
+import type { Storage } from './storage.js';
+import { userIndexMark, userNames } from './user-index.js';
+
+const paths = v.array(v.string());
+const stateSchema = v.object({
+  v: v.literal(1),
+  /** durable.maxFileSize of then: with another one every file is looked at again. */
+  limit: v.number(),
+  tree: v.string(),
+  files: v.number(),
+  /** See `userIndexMark`. */
+  mark: v.string(),
+  extras: paths,
+  missing: paths,
+  sparse: paths,
+  submodules: paths,
+  suspects: v.array(v.object({ path: v.string(), stat: v.string() })),
+});
+export type IndexState = v.InferOutput<typeof stateSchema>;
+
+export interface ChangedNames {
+  /** To be looked at on disk. */
+  readonly look: readonly string[];
+  /** Of those, whose bytes git must not take for known by their stat. */
+  readonly doubted: readonly string[];
+  /** In the index and ignored by now: taken out. */
+  readonly ignored: readonly string[];
+  /** Folders that are repositories of their own. */
+  readonly nested: readonly string[];
+  /** Untracked ones among `look`: git is likely not to have their bytes. */
+  readonly untracked: readonly string[];
+  /** Unchanged, but not yet beyond doubt. */
+  readonly suspects: readonly Suspect[];
+  /** How many paths differ between the private HEAD and the index. */
+  readonly behind: number;
+  readonly base: NameBase;
+}
+
+/** What is known of names before the update. */
+export interface NameBase {
+  readonly mark: string;
+  readonly extras: ReadonlySet<string>;
+  readonly missing: ReadonlySet<string>;
+  readonly sparse: readonly string[];
+  readonly submodules: readonly string[];
+}
+
+export function parseState(text: string | null, limit: number): IndexState | null {
+  if (text === null) return null;
+  try {
+    const parsed = v.safeParse(stateSchema, JSON.parse(text));
+    return parsed.success && parsed.output.limit === limit ? parsed.output : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+export class NameFinder {
+  readonly #storage: Storage;
+  readonly #dir: PrivateDir;
+  readonly #quarantine: Quarantine;
+
+  constructor(storage: Storage, dir: PrivateDir, quarantine: Quarantine) {
+    this.#storage = storage;
+    this.#dir = dir;
+    this.#quarantine = quarantine;
+  }
+
+  /** Every name, with no private index. Errors: 'git-failed'. */
+  async all(): Promise<ChangedNames> {
+    const [mark, names, listing] = await Promise.all([
+      userIndexMark(this.#storage),
+      userNames(this.#storage),
+      this.#dir.output(this.#quarantine, ['ls-files', '-o', '--exclude-standard', '-z']),
+    ]);
+    const { files, nested } = splitFolders(splitPaths(listing));
+    const untracked = files.filter((path) => !names.files.has(path));
+    return {
+      look: [...names.files, ...untracked],
+      doubted: [],
+      ignored: [],
+      nested,
+      untracked,
+      behind: Number.POSITIVE_INFINITY,
+      suspects: [],
+      base: {
+        mark,
+        extras: new Set(),
+        missing: names.files,
+        sparse: [...names.sparse],
+        submodules: names.submodules,
+      },
+    };
+  }
+
+  /** What may differ from the private index that is in the quarantine. Errors: 'git-failed'. */
+  async since(state: IndexState): Promise<ChangedNames> {
+    const [status, { base, ignored }] = await Promise.all([this.#status(), this.#known(state)]);
+    const gone = new Set(ignored);
+    const back = [...base.missing].filter((path) => this.#stat(path) !== null);
+    const doubted = state.suspects
+      .filter(({ path, stat }) => this.#stat(path) !== stat)
+      .map(({ path }) => path);
+    const suspects = state.suspects.filter((one) => isStillSuspect(one, this.#quarantine.bornAt));
+    const look = new Set([...status.changed, ...status.untracked, ...back, ...doubted]);
+    return {
+      look: [...look].filter((path) => !gone.has(path)),
+      doubted,
+      ignored,
+      nested: status.nested,
+      untracked: status.untracked,
+      behind: status.behind,
+      suspects: suspects.filter(({ path }) => !look.has(path)),
+      base,
+    };
+  }
+
+  /** Of these paths: those that the ignore rules match, tracked or not. */
+  async ignored(paths: readonly string[]): Promise<string[]> {
+    if (paths.length === 0) return [];
+    // git refuses to answer for a path beyond a link, which is not in the work tree any more.
+    const isBeyondLink = linkFinder(this.#storage.layout.workTree);
+    const straight = paths.filter((path) => !isBeyondLink(path));
+    const args = ['check-ignore', '--no-index', '-z', '--stdin'];
+    const input = Buffer.concat(straight.map((path) => Buffer.concat([encodePath(path), Buffer.of(0)])));
+    const result = await this.#dir.run(this.#quarantine, args, { input });
+    // 1: none of them is.
+    if (result.code === 0 || result.code === 1) return splitPaths(result.stdout);
+    throw gitFailure(this.#quarantine, args, result);
+  }
+
+  async #status(): Promise<{ changed: string[]; untracked: string[]; nested: string[]; behind: number }> {
+    const args = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=all'];
+    args.push('--ignore-submodules=all');
+    // The optional lock is on our own copy of the index: what git finds clean again is remembered.
+    const options = { env: { GIT_OPTIONAL_LOCKS: '1' }, site: 'snapshot.scan' } as const;
+    const output = await this.#dir.output(this.#quarantine, args, options);
+    const changed: string[] = [];
+    const others: string[] = [];
+    let behind = 0;
+    for (const line of splitPaths(output)) {
+      const path = line.slice(3);
+      if (line.startsWith('??')) others.push(path);
+      else {
+        if (!line.startsWith(' ')) behind += 1;
+        if (line.charAt(1) !== ' ') changed.push(path);
+      }
+    }
+    const { files, nested } = splitFolders(others);
+    return { changed, untracked: files, nested, behind };
+  }
+
+  async #known(state: IndexState): Promise<{ base: NameBase; ignored: string[] }> {
+    const base = await this.#base(state);
+    return { base, ignored: await this.ignored([...base.extras]) };
+  }
+
+  async #base(state: IndexState): Promise<NameBase> {
+    const mark = await userIndexMark(this.#storage);
+    if (mark === state.mark) {
+      const { sparse, submodules } = state;
+      return { mark, extras: new Set(state.extras), missing: new Set(state.missing), sparse, submodules };
+    }
+    const [names, listing] = await Promise.all([
+      userNames(this.#storage),
+      this.#dir.output(this.#quarantine, ['ls-files', '-z']),
+    ]);
+    const mine = new Set(splitPaths(listing));
+    return {
+      mark,
+      extras: new Set([...mine].filter((path) => !names.files.has(path))),
+      missing: new Set([...names.files].filter((path) => !mine.has(path))),
+      sparse: [...names.sparse],
+      submodules: names.submodules,
+    };
+  }
+
+  /** Its stat as a suspect's is written; null when nothing can be found there. */
+  #stat(path: string): string | null {
+    const place = fsPath(this.#storage.layout.workTree, path);
+    try {
+      const stat = lstatSync(place, { bigint: true, throwIfNoEntry: false });
+      return stat === undefined ? null : statText(stat);
+    } catch (error) {
+      if (errno(error) === 'ENOTDIR') return null;
+      // It is there, and the look at it says why it cannot be read.
+      return 'hidden';
+    }
+  }
+}
+
+/** Says of a path whether a folder above it is a link: what lies there is not the work tree's. Each folder is asked once. */
+export function linkFinder(workTree: string): (path: string) => boolean {
+  const known = new Map<string, boolean>();
+  const isLink = (folder: string): boolean => {
+    const found = known.get(folder) ?? looksLikeLink(workTree, folder);
+    known.set(folder, found);
+    return found;
+  };
+  return (path) => {
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1))
+      if (isLink(path.slice(0, end))) return true;
+    return false;
+  };
+}
+
+function looksLikeLink(workTree: string, folder: string): boolean {
+  try {
+    return lstatSync(fsPath(workTree, folder)).isSymbolicLink();
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'EACCES', 'ENAMETOOLONG'].includes(errno(error))) return false;
+    throw error;
+  }
+}
+
+/** git lists a nested repository as a folder. */
+function splitFolders(paths: readonly string[]): { files: string[]; nested: string[] } {
+  const nested = paths.filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1));
+  return { files: paths.filter((path) => !path.endsWith('/')), nested };
+}

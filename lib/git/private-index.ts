@@ -1,0 +1,277 @@
+/**
+ * Bringing the private index (a copy of it in a quarantine) up to date with files that have changed.
+ *
+ * Why its time of change is set back to the quarantine's birth: git compares stat in whole seconds and takes an entry for
+ * clean when its file's time lies before the index's (Documentation/technical/racy-git). An index written at the end of
+ * a snapshot that took longer than a second hides a same-size edit made while it was taken. With the time at which the
+ * snapshot began, every entry that can have changed since is compared by content.
+ *
+ * Two ways for bytes to get in:
+ * - *fed*: git reads the file itself (`update-index`). For files that have been quiet since before the snapshot, and
+ *   are found unchanged afterwards.
+ * - *held*: we read it until it stands still (stable-read.ts) and give git the bytes. For files that were changed a moment ago
+ *   or while we looked, and for whatever git stumbled over: a file that shrinks while git reads it ends git ("confused by
+ *   unstable object source data"). Its entry has no stat data, so that the next snapshot compares its content.
+ */
+import { lstatSync, type BigIntStats } from 'node:fs';
+import { DurableError } from '../errors.js';
+import { errno } from './disk.js';
+import { encodePath, fsPath, splitPaths } from './path.js';
+import { gitFailure, type PrivateDir } from './private-dir.js';
+import type { Quarantine } from './quarantine.js';
+import { isQuiet, sameStat, stableRead } from './stable-read.js';
+import type { Storage } from './storage.js';
+
+export interface Outcome {
+  /** Left out after all, and why. */
+  readonly skipped: { readonly path: string; readonly why: 'special' | 'unreadable' | 'too-large' }[];
+  /**
+   * Files whose stat cannot show every later edit to git: changed in the very second in which the snapshot began, but with
+   * an older time of change (copied with times, or touched). The next snapshot compares their stat in nanoseconds.
+   */
+  readonly suspects: Suspect[];
+}
+
+export interface Suspect {
+  readonly path: string;
+  /** inode, size, mtime and ctime in nanoseconds; '' matches nothing. */
+  readonly stat: string;
+}
+
+export interface Feed {
+  readonly path: string;
+  readonly stat: BigIntStats;
+}
+
+/** Above this many files git verifies what it was fed; below, we do. */
+const MANY = 2000;
+
+export class PrivateIndex {
+  readonly #storage: Storage;
+  readonly #dir: PrivateDir;
+  readonly #quarantine: Quarantine;
+  readonly #outcome: Outcome = { skipped: [], suspects: [] };
+  /** Those that git must not read again. */
+  readonly #failed = new Set<string>();
+
+  constructor(storage: Storage, dir: PrivateDir, quarantine: Quarantine) {
+    this.#storage = storage;
+    this.#dir = dir;
+    this.#quarantine = quarantine;
+  }
+
+  /**
+   * Takes in `feeds`, reads `held` paths ourselves, and takes `removed` out. Errors: 'out-of-space', 'git-failed'.
+   */
+  async update(change: {
+    readonly feeds: AsyncIterable<Feed>;
+    readonly held: readonly string[];
+    readonly removed: readonly string[];
+  }): Promise<Outcome> {
+    await this.#set(change.removed.map((path) => ({ path, image: null })));
+    const fed = await this.#feed(change.feeds);
+    const moved = fed.size > MANY ? await this.#changedSince() : this.#changedStats(fed.values());
+    const held = new Set([...change.held, ...moved, ...this.#failed]);
+    await this.#hold([...held]);
+    for (const feed of fed.values()) if (!held.has(feed.path)) this.#suspect(feed);
+    this.backdate();
+    return this.#outcome;
+  }
+
+  backdate(): void {
+    const seconds = Number(this.#quarantine.bornAt / 1_000_000_000n);
+    this.#quarantine.scratch.setModified('quarantine.scratch', this.#quarantine.path('index'), seconds);
+  }
+
+  /** Gives git the names to read; what it fails on is narrowed down and held. Returns what was fed. */
+  async #feed(feeds: AsyncIterable<Feed>): Promise<Map<string, Feed>> {
+    const fed = new Map<string, Feed>();
+    const started = await this.#begin(feeds, fed);
+    if (started) return fed;
+    await this.#feedAgain([...fed.values()]);
+    return fed;
+  }
+
+  /** The first try, while the names are still being looked at. False when git failed. */
+  async #begin(feeds: AsyncIterable<Feed>, fed: Map<string, Feed>): Promise<boolean> {
+    const iterator = feeds[Symbol.asyncIterator]();
+    const first = await iterator.next();
+    if (first.done === true) return true;
+    async function* names(): AsyncGenerator<Uint8Array> {
+      let pieces: Buffer[] = [];
+      for (let next: IteratorResult<Feed> = first; next.done !== true; next = await iterator.next()) {
+        fed.set(next.value.path, next.value);
+        pieces.push(nul(next.value.path));
+        if (pieces.length < 512) continue;
+        yield Buffer.concat(pieces);
+        pieces = [];
+      }
+      yield Buffer.concat(pieces);
+    }
+    const isFine = await this.#updateIndex(names());
+    // What git did not wait for is fed with the rest.
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next())
+      fed.set(next.value.path, next.value);
+    return isFine;
+  }
+
+  async #feedAgain(feeds: readonly Feed[]): Promise<void> {
+    const moved = new Set(this.#changedStats(feeds));
+    for (const path of moved) this.#failed.add(path);
+    const rest = feeds.filter(({ path }) => !moved.has(path));
+    if (rest.length === 0 || (await this.#updateIndex(Buffer.concat(rest.map(({ path }) => nul(path))))))
+      return;
+    if (rest.length === 1) {
+      // Not readable, or a name git refuses: holding it finds out which.
+      for (const { path } of rest) this.#failed.add(path);
+      return;
+    }
+    const half = Math.ceil(rest.length / 2);
+    await this.#feedAgain(rest.slice(0, half));
+    await this.#feedAgain(rest.slice(half));
+  }
+
+  async #updateIndex(input: Uint8Array | AsyncIterable<Uint8Array>): Promise<boolean> {
+    const args = ['update-index', '-z', '--add', '--remove', '--replace', '--stdin'];
+    const result = await this.#dir.run(this.#quarantine, args, { site: 'snapshot.add', input });
+    if (result.code === 0) return true;
+    const failure = gitFailure(this.#quarantine, args, result);
+    if (failure.code === 'out-of-space') throw failure;
+    return false;
+  }
+
+  /** Of what was fed: paths whose stat is another one now, or is so fresh that it may hide a change. */
+  #changedStats(feeds: Iterable<Feed>): string[] {
+    const moved: string[] = [];
+    for (const { path, stat } of feeds) {
+      const now = this.#stat(path);
+      if (now === null || !sameStat(now, stat) || !isQuiet(now, this.#quarantine.bornAt)) moved.push(path);
+    }
+    return moved;
+  }
+
+  /** The same by git, which compares the content of what its stat may hide. */
+  async #changedSince(): Promise<string[]> {
+    this.backdate();
+    const output = await this.#dir.output(this.#quarantine, ['diff-files', '-z', '--name-only']);
+    return splitPaths(output);
+  }
+
+  async #hold(paths: readonly string[]): Promise<void> {
+    const entries: Entry[] = [];
+    const files: string[] = [];
+    const modes: { path: string; mode: string }[] = [];
+    for (const path of paths) {
+      const before = this.#stat(path);
+      const read = await this.#read(path);
+      if (read.is === 'read') {
+        const file = this.#quarantine.path(`held-${String(files.length)}`);
+        this.#quarantine.scratch.create('quarantine.scratch', file, read.bytes);
+        files.push(file);
+        modes.push({ path, mode: read.mode });
+        if (before !== null) this.#suspectHeld({ path, stat: before }, this.#now(file));
+        continue;
+      }
+      entries.push({ path, image: null });
+      if (read.is === 'special' || read.is === 'too-large')
+        this.#outcome.skipped.push({ path, why: read.is });
+      if (read.is === 'unreadable' || read.is === 'unstable')
+        this.#outcome.skipped.push({ path, why: 'unreadable' });
+    }
+    const oids = await this.#write(files);
+    modes.forEach(({ path, mode }, index) => {
+      entries.push({ path, image: { mode, oid: oids[index] ?? '' } });
+    });
+    await this.#set(entries);
+  }
+
+  #read(path: string): ReturnType<typeof stableRead> {
+    const { layout, settings } = this.#storage;
+    const { bornAt } = this.#quarantine;
+    return stableRead(fsPath(layout.workTree, path), { since: bornAt, limit: settings.maxFileSize });
+  }
+
+  async #write(files: readonly string[]): Promise<string[]> {
+    if (files.length === 0) return [];
+    const args = ['hash-object', '-w', '--no-filters', '--stdin-paths'];
+    // Named from inside the quarantine, whose own path may hold a newline.
+    const names = files.map((file) => `${file.slice(this.#quarantine.dir.length + 1)}\n`).join('');
+    const options = {
+      site: 'snapshot.add',
+      input: Buffer.from(names),
+      cwd: this.#quarantine.dir,
+      env: { GIT_WORK_TREE: this.#quarantine.dir },
+    } as const;
+    const output = await this.#dir.output(this.#quarantine, args, options);
+    const oids = output.toString('latin1').trim().split('\n');
+    if (oids.length === files.length) return oids;
+    throw new DurableError('git-failed', {
+      command: 'git hash-object',
+      code: 0,
+      detail: 'fewer objects than files',
+    });
+  }
+
+  /** Sets entries as they are, without a look at the disk; a null image takes the path out. */
+  async #set(entries: readonly Entry[]): Promise<void> {
+    if (entries.length === 0) return;
+    const none = '0'.repeat(this.#storage.layout.objectFormat === 'sha256' ? 64 : 40);
+    // Removals first: a file's name may have become a folder's.
+    const ordered = [
+      ...entries.filter(({ image }) => image === null),
+      ...entries.filter(({ image }) => image !== null),
+    ];
+    const lines = ordered.map(({ path, image }) =>
+      Buffer.concat([Buffer.from(`${image?.mode ?? '0'} ${image?.oid ?? none}\t`), nul(path)]),
+    );
+    const args = ['update-index', '-z', '--add', '--replace', '--index-info'];
+    await this.#dir.output(this.#quarantine, args, { site: 'snapshot.add', input: Buffer.concat(lines) });
+  }
+
+  #suspect({ path, stat }: Feed): void {
+    const born = second(this.#quarantine.bornAt);
+    if (second(stat.ctimeNs) >= born && second(stat.mtimeNs) < born)
+      this.#outcome.suspects.push({ path, stat: statText(stat) });
+  }
+
+  /** A change in the same step of the clock as the last one before the reading would not show in nanoseconds either. */
+  #suspectHeld({ path, stat }: Feed, now: bigint): void {
+    if (second(stat.ctimeNs) < second(this.#quarantine.bornAt)) return;
+    this.#outcome.suspects.push({ path, stat: isQuiet(stat, now) ? statText(stat) : '' });
+  }
+
+  /** The file system's clock, from a file that was just made. */
+  #now(file: string): bigint {
+    return lstatSync(file, { bigint: true }).mtimeNs;
+  }
+
+  #stat(path: string): BigIntStats | null {
+    try {
+      return lstatSync(fsPath(this.#storage.layout.workTree, path), { bigint: true });
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR', 'EACCES'].includes(errno(error))) return null;
+      throw error;
+    }
+  }
+}
+
+/** True for a suspect that stays one: a change in the second that has begun could still hide behind it. */
+export function isStillSuspect(suspect: Suspect, since: bigint): boolean {
+  const changed = BigInt(suspect.stat.split(' ')[3] ?? since);
+  return second(changed) >= second(since);
+}
+
+const second = (ns: bigint): bigint => ns / 1_000_000_000n;
+
+export function statText(stat: BigIntStats): string {
+  return [stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(' ');
+}
+
+interface Entry {
+  readonly path: string;
+  readonly image: { readonly mode: string; readonly oid: string } | null;
+}
+
+function nul(path: string): Buffer {
+  return Buffer.concat([encodePath(path), Buffer.of(0)]);
+}
