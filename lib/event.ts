@@ -327,6 +327,25 @@ export const SCHEMAS = {
   }),
 } as const;
 
+/** The shapes that fields share, by the names under which the README's table speaks of them. */
+export const SHAPES = {
+  text,
+  summary,
+  id,
+  'object id': oid,
+  digest: sha,
+  count,
+  time,
+  path,
+  image,
+  touched,
+  kept,
+  process,
+  holder,
+  baseline,
+  carried,
+} as const;
+
 export type EventType = keyof typeof SCHEMAS;
 export type EventOf<T extends EventType> = v.InferOutput<(typeof SCHEMAS)[T]>;
 /** An event, decoded: of any type, or of those named. */
