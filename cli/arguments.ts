@@ -33,6 +33,14 @@ export class Arguments {
     throw usage(`--${name} takes a whole number from ${String(least)} up`);
   }
 
+  /** Seconds, with a fraction, null when it was not given. */
+  seconds(name: string): number | null {
+    const value = this.#values[name];
+    if (value === undefined) return null;
+    if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
+    throw usage(`--${name} takes a number of seconds`);
+  }
+
   words(name: string): string[] {
     const value = this.#values[name];
     return Array.isArray(value) ? value.filter((word) => typeof word === 'string') : [];

@@ -1,5 +1,6 @@
 /** One repository for one verb: opened where the caller stands, closed however the verb ends. */
 import { openStorage, type Storage } from '../lib/git/storage.js';
+import { Repository } from '../lib/repository.js';
 import type { VerbContext } from './verb.js';
 
 export async function withStorage<T>(
@@ -12,4 +13,11 @@ export async function withStorage<T>(
   } finally {
     await storage.close();
   }
+}
+
+export function withRepository<T>(
+  context: VerbContext,
+  body: (repository: Repository) => Promise<T>,
+): Promise<T> {
+  return withStorage(context, (storage) => body(new Repository(storage)));
 }

@@ -87,9 +87,9 @@ export class Repository {
     }
   }
 
-  /** The open turn that a process belongs to, by the secret of its environment. Errors: 'no-turn', 'lease-lost'. */
-  async attachTurn(marker: string): Promise<Turn> {
-    return attachTurn(this.storage, marker);
+  /** The open turn that this process belongs to, by its environment or its ancestors. Errors: 'no-turn', 'lease-lost'. */
+  async attachTurn(): Promise<Turn> {
+    return attachTurn(this.storage);
   }
 
   async status(): Promise<Status> {

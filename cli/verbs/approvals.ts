@@ -1,8 +1,88 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `approvals`: what waits for a decision, and what was decided, oldest first. */
+import type { ListedApproval } from '../../lib/decisions/approval.js';
+import { Ledger } from '../../lib/ledger/ledger.js';
+import type { Repository } from '../../lib/repository.js';
+import { readArguments, readText } from '../contents.js';
+import { EXIT } from '../exit.js';
+import { withRepository } from '../open.js';
+import type { Cell } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'approvals' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const { output } = context;
+  return withRepository(context, async (repository) => {
+    const all = await repository.approvals();
+    const pending = await Promise.all(all.filter(isPending).map((one) => requestOf(repository, one)));
+    const resolved = await Promise.all(
+      all.filter((one) => !isPending(one)).map((one) => answerOf(repository, one)),
+    );
+    output.result({ pending, resolved }, () => {
+      output.table([...pending.map(pendingRow), ...resolved.map(resolvedRow)]);
+      const [first] = pending;
+      output.line(first === undefined ? 'nothing waits' : `next: durable approve ${first.id}`);
+    });
+    return EXIT.done;
+  });
 }
+
+const isPending = ({ approval }: ListedApproval): boolean => approval.state === 'pending';
+
+interface Request {
+  readonly id: string;
+  readonly task: string;
+  readonly turn: string | null;
+  readonly tool: string;
+  readonly args: unknown;
+  readonly cwd: string;
+  readonly fingerprint: string;
+  readonly requestedAt: string;
+}
+
+interface Answer extends Request {
+  readonly state: string;
+  readonly by: string | null;
+  readonly resolvedAt: string | null;
+  readonly feedback: string | null;
+}
+
+async function requestOf(repository: Repository, listed: ListedApproval): Promise<Request> {
+  const { event } = listed.approval.requested;
+  const { contents } = Ledger.open(repository.storage, listed.task);
+  return {
+    id: listed.approval.id,
+    task: listed.task,
+    turn: event.turn,
+    tool: event.tool,
+    args: await readArguments(contents, event.args),
+    cwd: event.cwd,
+    fingerprint: event.fingerprint,
+    requestedAt: event.at,
+  };
+}
+
+async function answerOf(repository: Repository, listed: ListedApproval): Promise<Answer> {
+  const { state, resolved } = listed.approval;
+  const { contents } = Ledger.open(repository.storage, listed.task);
+  const feedback = resolved?.event.feedback ?? null;
+  return {
+    ...(await requestOf(repository, listed)),
+    state,
+    by: resolved?.event.by ?? null,
+    resolvedAt: resolved?.event.at ?? null,
+    feedback: feedback === null ? null : await readText(contents, feedback),
+  };
+}
+
+const pendingRow = (one: Request): (Cell | string)[] => [
+  one.id,
+  { text: 'pending', style: 'yellow' },
+  one.tool,
+  JSON.stringify(one.args),
+];
+
+const resolvedRow = (one: Answer): (Cell | string)[] => [
+  one.id,
+  { text: one.state, style: 'dim' },
+  one.tool,
+  JSON.stringify(one.args),
+];

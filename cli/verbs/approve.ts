@@ -1,8 +1,7 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `approve`: one conditional append; of two answers one wins and the other is told who did. */
+import { answer } from '../answer.js';
 import type { VerbContext } from '../verb.js';
 
 export function run(context: VerbContext): Promise<number> {
-  const detail = `'approve' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+  return answer(context, { verb: 'approve', decision: 'approved', feedback: '' });
 }

@@ -1,8 +1,110 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/**
+ * `ask`: a decision on exact arguments, from any script or harness inside a turn.
+ *
+ * With `-- CMD` an approval is consumed in the same ref move that starts the call it allows, the command runs, and its end
+ * is recorded; killed in between, the call is in doubt and needs a new approval. Without a command the answer is
+ * reported and stays unconsumed.
+ */
+import { readFileSync } from 'node:fs';
+import type { Repository } from '../../lib/repository.js';
+import type { Call } from '../../lib/turn/call.js';
+import type { Turn } from '../../lib/turn/turn.js';
+import { usage } from '../arguments.js';
+import { EXIT } from '../exit.js';
+import { withRepository } from '../open.js';
+import { callersFile } from '../paths.js';
+import { runOpen } from '../run/command.js';
+import { Signals } from '../run/signals.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'ask' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+type State = 'approved' | 'rejected' | 'pending' | 'expired' | 'invalidated' | 'consumed';
+
+export async function run(context: VerbContext): Promise<number> {
+  const call = callOf(context);
+  const waitMs = (context.arguments.seconds('wait') ?? 0) * 1000;
+  return withRepository(context, async (repository) => {
+    const turn = await repository.attachTurn();
+    if (context.command !== null) return askAndRun({ context, repository, turn, call, waitMs });
+    const asked = await turn.requestApproval(call);
+    const { state, feedback } = await turn.awaitAnswer(asked, waitMs);
+    return tell(context, { approval: asked.approval, state, feedback });
+  });
 }
+
+function callOf(context: VerbContext): Call {
+  const tool = context.arguments.text('tool');
+  const args = context.arguments.text('args');
+  if (tool === null || tool === '') throw usage('name the tool: durable ask --tool NAME --args JSON');
+  if (args === null) throw usage('give its exact arguments: durable ask --tool NAME --args JSON, or @FILE');
+  if (context.command?.length === 0) throw usage("'--' stands before a command");
+  return { tool, args: argumentsText(context, args), cwd: context.dir };
+}
+
+/** The text byte for byte; that it is JSON is checked, not changed. */
+function argumentsText(context: VerbContext, given: string): string {
+  const text = given.startsWith('@') ? readArguments(context, given.slice(1)) : given;
+  try {
+    JSON.parse(text);
+    return text;
+  } catch (error) {
+    throw usage(`--args is not JSON (${error instanceof Error ? error.message : String(error)})`);
+  }
+}
+
+function readArguments(context: VerbContext, name: string): string {
+  try {
+    return readFileSync(callersFile(context, name), 'utf8');
+  } catch (error) {
+    throw usage(`--args @${name} cannot be read (${error instanceof Error ? error.message : String(error)})`);
+  }
+}
+
+interface Asking {
+  readonly context: VerbContext;
+  readonly repository: Repository;
+  readonly turn: Turn;
+  readonly call: Call;
+  readonly waitMs: number;
+}
+
+async function askAndRun({ context, repository, turn, call, waitMs }: Asking): Promise<number> {
+  const answer = await turn.gate({ ...call, waitMs });
+  if (answer.state !== 'approved') return tell(context, answer);
+  const signals = new Signals(context.host.pid);
+  try {
+    const command = context.command ?? [];
+    const ended = await runOpen({ context, repository, turn, call, command, signals }, answer.call);
+    signals.settle(() => undefined);
+    await ended.record();
+    return ended.code;
+  } finally {
+    signals.close();
+  }
+}
+
+interface Answer {
+  readonly approval: string;
+  readonly state: State;
+  readonly feedback?: string;
+}
+
+/** A rejection's text comes out as it was given, nothing added: it is the tool's result. */
+function tell({ output }: VerbContext, answer: Answer): number {
+  const { approval, state, feedback = '' } = answer;
+  output.result({ approval, state, feedback }, () => {
+    if (state === 'rejected') output.raw(feedback);
+  });
+  output.note(
+    `approval ${approval} is ${state}${state === 'pending' ? `; answer it: durable approve ${approval}` : ''}`,
+  );
+  return CODES[state];
+}
+
+const CODES: Readonly<Record<State, number>> = {
+  approved: EXIT.done,
+  rejected: EXIT.rejected,
+  pending: EXIT.attention,
+  expired: EXIT.failed,
+  invalidated: EXIT.failed,
+  consumed: EXIT.failed,
+};

@@ -1,8 +1,63 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/**
+ * `lease`: who holds the work tree. `lease release`: give it up.
+ *
+ * From inside the turn that holds it, the turn is ended as abandoned. From outside only what a dead process left is given
+ * up, and only when no turn of it is open: that is for `recover`. A live holder's lease is nobody else's to give up.
+ */
+import { acquire } from '../../lib/lease/acquire.js';
+import type { Repository } from '../../lib/repository.js';
+import { readLeaseStatus, type LeaseStatus } from '../../lib/status.js';
+import { insideTurn } from '../../lib/turn/belonging.js';
+import { EXIT } from '../exit.js';
+import { withRepository } from '../open.js';
+import type { Output } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'lease' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const { output } = context;
+  return withRepository(context, async (repository) => {
+    const release = context.arguments.text('action') === 'release';
+    const before = await readLeaseStatus(repository.storage);
+    if (release && before !== null) await giveUp(repository);
+    const lease = release ? await readLeaseStatus(repository.storage) : before;
+    output.result(lease === null ? null : documentOf(lease), () => {
+      describe(output, lease);
+    });
+    return EXIT.done;
+  });
+}
+
+async function giveUp(repository: Repository): Promise<void> {
+  const { storage } = repository;
+  if (await insideTurn(storage)) {
+    const turn = await repository.attachTurn();
+    await turn.finish({ outcome: 'abandoned', summary: 'the lease was given up by hand' });
+    return;
+  }
+  const operation = { kind: 'operation', task: null, turn: null, turnKey: null } as const;
+  const held = await acquire(storage, { ...operation, objective: 'lease release', agent: 'person' });
+  await held.release();
+}
+
+/** The field names are a contract. */
+function documentOf(lease: LeaseStatus): unknown {
+  const { holder, task, turn, epoch, acquiredAt, alive, ttlMs, renewedAt, host, bootId } = lease;
+  return { holder, task, turn, epoch, acquiredAt, alive, ttlMs, renewedAt, host, bootId };
+}
+
+function describe(output: Output, lease: LeaseStatus | null): void {
+  if (lease === null) {
+    output.line('nobody holds this work tree');
+    return;
+  }
+  const { holder, alive } = lease;
+  output.table([
+    ['holder', `${holder.agent} (pid ${String(holder.pid)} on ${holder.host})`],
+    ['alive', alive ? { text: 'yes', style: 'green' } : { text: 'no', style: 'red' }],
+    ['turn', lease.turn ?? 'none, one operation'],
+    ['epoch', String(lease.epoch)],
+    ['since', lease.acquiredAt],
+    ['renewed', lease.renewedAt],
+  ]);
+  if (!alive) output.line('next: durable recover');
 }

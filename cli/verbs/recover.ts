@@ -1,8 +1,182 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/**
+ * `recover`: the report, which reads only, or one of three repairs.
+ *
+ * `--take-over` alone takes a live but stuck holder's work tree over and changes no file (action keep), since a takeover
+ * is always a recovery.
+ */
+import type {
+  InterruptedTurn,
+  RecoverReport,
+  RepairAction,
+  RepairResult,
+} from '../../lib/recovery/document.js';
+import type { Repository } from '../../lib/repository.js';
+import { displayPath } from '../../lib/git/path.js';
+import { usage, type Arguments } from '../arguments.js';
+import { EXIT } from '../exit.js';
+import { withRepository } from '../open.js';
+import type { Cell, Output, Style } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'recover' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+const ACTIONS = ['roll-back', 'roll-forward', 'keep'] as const;
+
+export async function run(context: VerbContext): Promise<number> {
+  const action = actionOf(context.arguments);
+  return withRepository(context, (repository) =>
+    action === null ? report(context, repository) : mend(context, repository, action),
+  );
+}
+
+function actionOf(words: Arguments): RepairAction | null {
+  const given = ACTIONS.filter((action) => words.flag(action));
+  const [action] = given;
+  if (given.length > 1) throw usage(`choose one of ${given.map((one) => `--${one}`).join(' and ')}`);
+  const wanted = action ?? (words.flag('take-over') ? 'keep' : null);
+  if (wanted !== null && words.flag('all'))
+    throw usage("--all only reports; repair in the work tree it was in, with 'durable -C DIR recover'");
+  return wanted;
+}
+
+async function report(context: VerbContext, repository: Repository): Promise<number> {
+  const { output } = context;
+  const all = context.arguments.flag('all');
+  const found = await output.progress('looking', () => repository.recoveryReport({ all }));
+  const interrupted = ofTurn(found, context.arguments.text('turn'));
+  output.result({ interrupted: interrupted.map(documentOf) }, () => {
+    if (interrupted.length === 0) output.line('nothing was interrupted');
+    for (const turn of interrupted) describe(output, turn);
+  });
+  return interrupted.length === 0 ? EXIT.done : EXIT.attention;
+}
+
+function ofTurn(report: RecoverReport, prefix: string | null): readonly InterruptedTurn[] {
+  if (prefix === null) return report.interrupted;
+  return report.interrupted.filter((turn) => turn.turn.startsWith(prefix));
+}
+
+async function mend(context: VerbContext, repository: Repository, action: RepairAction): Promise<number> {
+  const { output } = context;
+  const turn = context.arguments.text('turn');
+  const takeOver = context.arguments.flag('take-over');
+  const { interrupted } = await repository.recoveryReport();
+  if (interrupted.length === 0 && !takeOver) {
+    const nothing = { turn: null, action, restored: [], removed: [], checkpoint: null };
+    output.result(nothing, () => {
+      output.line('nothing was interrupted');
+    });
+    return EXIT.done;
+  }
+  const done = await output.progress('repairing', () =>
+    repository.recover({ action, takeOver, ...(turn === null ? {} : { turn }) }),
+  );
+  for (const path of done.kept) output.note(`kept '${displayPath(path)}': somebody else changed it since`);
+  const { restored, removed, checkpoint } = done;
+  output.result({ turn: done.turn, action, restored: restored, removed: removed, checkpoint }, () => {
+    describeRepair(output, done);
+  });
+  return EXIT.done;
+}
+
+function describeRepair(output: Output, done: RepairResult): void {
+  output.table([
+    ...done.restored.map((path) => ['restored', displayPath(path)]),
+    ...done.removed.map((path) => ['removed', displayPath(path)]),
+  ]);
+  output.line(`turn ${done.turn} is recovered (${done.action})`);
+  if (done.checkpoint !== null) output.line(`undo: durable restore ${done.checkpoint}`);
+}
+
+/** The field names are a contract. */
+function documentOf(turn: InterruptedTurn): unknown {
+  return {
+    turn: turn.turn,
+    task: turn.task,
+    objective: turn.objective,
+    agent: turn.agent,
+    startedAt: turn.startedAt,
+    lastEventAt: turn.lastEventAt,
+    detectedBy: turn.detectedBy,
+    invocations: turn.invocations.map(({ id, tool, state, summary }) => ({ id, tool, state, summary })),
+    files: turn.files.map(({ path, state, before, expected, now }) => ({
+      path: path,
+      state,
+      before,
+      expected,
+      now,
+    })),
+    approvals: turn.approvals.map(({ id, tool, args, fingerprint, requestedAt }) => ({
+      id,
+      tool,
+      args,
+      fingerprint,
+      requestedAt,
+    })),
+    orphans: turn.orphans.map(({ pid, command, startedAt }) => ({ pid, command, startedAt })),
+    gitStatusMatches: turn.gitStatusMatches,
+    drift: turn.drift,
+  };
+}
+
+const INVOCATION_STYLE: Readonly<Record<string, Style>> = {
+  'in-doubt': 'red',
+  failed: 'yellow',
+  'not-started': 'dim',
+};
+const FILE_STYLE: Readonly<Record<string, Style>> = {
+  partial: 'red',
+  foreign: 'yellow',
+  changed: 'yellow',
+  untouched: 'dim',
+};
+
+function describe(output: Output, turn: InterruptedTurn): void {
+  output.table([
+    ['turn', { text: turn.turn, style: 'bold' }],
+    ['objective', turn.objective],
+    ['agent', turn.agent],
+    ['started', turn.startedAt],
+    ['last event', turn.lastEventAt],
+  ]);
+  section(
+    output,
+    'calls',
+    turn.invocations.map((one) => [styled(one.state, INVOCATION_STYLE), one.tool, one.summary]),
+  );
+  section(
+    output,
+    'files',
+    turn.files.map((one) => [styled(one.state, FILE_STYLE), displayPath(one.path)]),
+  );
+  section(
+    output,
+    'pending approvals',
+    turn.approvals.map((one) => [one.id, one.tool, JSON.stringify(one.args)]),
+  );
+  section(
+    output,
+    'still running',
+    turn.orphans.map((one) => [String(one.pid), one.command]),
+  );
+  section(
+    output,
+    'git status says otherwise',
+    turn.drift.map((path) => [displayPath(path)]),
+  );
+  output.line();
+  output.table([
+    ['next:', 'durable recover --keep', 'leave every file as it is'],
+    ['', 'durable recover --roll-back', 'every file to where it was'],
+    ['', 'durable recover --roll-forward', 'every file to its intended content'],
+  ]);
+}
+
+const styled = (text: string, styles: Readonly<Record<string, Style>>): Cell => {
+  const style = styles[text];
+  return style === undefined ? { text } : { text, style };
+};
+
+function section(output: Output, title: string, rows: readonly (readonly (Cell | string)[])[]): void {
+  if (rows.length === 0) return;
+  output.line(output.paint('bold', title));
+  output.table(rows, '  ');
 }

@@ -1,8 +1,10 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `reject`: as `approve`, with a text that the agent gets as it is. */
+import { answer } from '../answer.js';
+import { usage } from '../arguments.js';
 import type { VerbContext } from '../verb.js';
 
 export function run(context: VerbContext): Promise<number> {
-  const detail = `'reject' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+  const feedback = context.arguments.text('feedback');
+  if (feedback === null) throw usage("say why: durable reject ID --feedback TEXT ('' for no reason)");
+  return answer(context, { verb: 'reject', decision: 'rejected', feedback });
 }

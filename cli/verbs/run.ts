@@ -1,8 +1,89 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/**
+ * `run -- CMD`: any command as one turn under the lease.
+ *
+ * Order: the turn is started (lease, checkpoint, keeper) · the command stands at its gate · its pid is in the ledger ·
+ * the gate opens · it ends · its end is recorded, with a checkpoint · the lease is given back. Killed anywhere, `recover` knows
+ * the turn. The command has the terminal, the signals and the exit code to itself; standard output is never written to.
+ */
+import { basename } from 'node:path';
+import type { Repository } from '../../lib/repository.js';
+import type { Turn } from '../../lib/turn/turn.js';
+import { findTask } from '../address.js';
+import { usage } from '../arguments.js';
+import { exitCodeOf, sentenceOf } from '../exit.js';
+import { withRepository } from '../open.js';
+import { commandLine, runCommand, type Ended } from '../run/command.js';
+import { startOrRecover } from '../run/interrupted.js';
+import { emptyReport, writeReport, type Report } from '../run/report.js';
+import { Signals } from '../run/signals.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'run' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const command = commandOf(context);
+  const report = emptyReport();
+  const signals = new Signals(context.host.pid);
+  try {
+    report.exit = await withRepository(context, (repository) =>
+      runTurn({ context, repository, command, signals, report }),
+    );
+  } catch (error) {
+    context.output.note(sentenceOf(error));
+    report.exit = exitCodeOf(error);
+  } finally {
+    signals.close();
+  }
+  writeReport(context, report);
+  return report.exit;
+}
+
+function commandOf(context: VerbContext): readonly string[] {
+  const { command, output } = context;
+  if (command === null || command.length === 0)
+    throw usage("'run' takes a command after '--': durable run -- CMD");
+  if (output.json)
+    throw usage("'run' leaves standard output to its command; use --report FILE in place of --json");
+  return command;
+}
+
+interface Running {
+  readonly context: VerbContext;
+  readonly repository: Repository;
+  readonly command: readonly string[];
+  readonly signals: Signals;
+  readonly report: Report;
+}
+
+async function runTurn({ report, ...running }: Running): Promise<number> {
+  const { context, repository, command, signals } = running;
+  const { storage } = repository;
+  const line = commandLine(command);
+  const task = context.arguments.text('task');
+  const turn = await startOrRecover(context, repository, {
+    objective: context.arguments.text('objective') ?? line,
+    agent: storage.config.get('durable.agent') ?? basename(command[0] ?? ''),
+    ...(task === null ? {} : { task: task === 'new' ? task : findTask(storage, task) }),
+  });
+  report.turn = turn.id;
+  const call = { tool: 'run', args: command, cwd: context.dir, summary: line };
+  const ended = await runCommand({ ...running, turn, call });
+  report.started = ended.started;
+  report.signal = ended.signal;
+  signals.settle(() => {
+    context.output.note('recording the end of the turn; the same again leaves it interrupted');
+  });
+  return finish(context, turn, ended);
+}
+
+/** The command's code is this program's, unless that is 0 and the end could not be recorded. */
+async function finish(context: VerbContext, turn: Turn, ended: Ended): Promise<number> {
+  const { code, summary } = ended;
+  const outcome = ended.started ? (code === 0 ? 'completed' : 'failed') : 'abandoned';
+  try {
+    await ended.record();
+    await turn.finish({ outcome, summary, exit: code });
+    return code;
+  } catch (error) {
+    context.output.note(`the command has ended (${summary}), its end is not recorded: ${sentenceOf(error)}`);
+    return code === 0 ? exitCodeOf(error) : code;
+  }
 }

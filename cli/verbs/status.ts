@@ -1,8 +1,90 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `status`: who holds the work tree, what runs, what was interrupted, what waits for a decision. */
+import type { Status } from '../../lib/status.js';
+import { EXIT } from '../exit.js';
+import { withRepository } from '../open.js';
+import type { Cell, Output } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'status' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const { output } = context;
+  return withRepository(context, async (repository) => {
+    const status = await output.progress('reading', () => repository.status());
+    output.result(documentOf(status, context.version), () => {
+      describe(output, status);
+    });
+    if (!context.arguments.flag('exit-code')) return EXIT.done;
+    return needsAttention(status) ? EXIT.attention : EXIT.done;
+  });
+}
+
+/** The field names are a contract. */
+function documentOf(status: Status, version: string): unknown {
+  const { workspace, lease, turn, interrupted, approvals, conflicts, orphans, fence } = status;
+  return {
+    version,
+    workspace,
+    lease:
+      lease === null
+        ? null
+        : {
+            holder: lease.holder,
+            task: lease.task,
+            turn: lease.turn,
+            epoch: lease.epoch,
+            acquiredAt: lease.acquiredAt,
+            alive: lease.alive,
+          },
+    turn,
+    interrupted: interrupted.map((one) => ({
+      id: one.turn,
+      task: one.task,
+      state: 'interrupted',
+      objective: one.objective,
+      agent: one.agent,
+      startedAt: one.startedAt,
+    })),
+    approvals,
+    conflicts,
+    orphans,
+    fence,
+  };
+}
+
+function needsAttention(status: Status): boolean {
+  return status.interrupted.length + status.approvals + status.conflicts > 0;
+}
+
+function describe(output: Output, status: Status): void {
+  const { lease, turn, fence } = status;
+  const rows: (readonly (Cell | string)[])[] = [['workspace', status.workspace ?? 'none yet']];
+  if (lease === null) rows.push(['lease', { text: 'free', style: 'green' }]);
+  else {
+    const life = lease.alive ? '' : ', which is dead';
+    const { agent, pid, host } = lease.holder;
+    rows.push([
+      'lease',
+      `${agent} (pid ${String(pid)} on ${host}${life}), epoch ${String(lease.epoch)}, since ${lease.acquiredAt}`,
+    ]);
+  }
+  if (turn !== null) rows.push(['turn', `${turn.id}, ${turn.state}: ${turn.objective}`]);
+  for (const one of status.interrupted)
+    rows.push([{ text: 'interrupted', style: 'red' }, `${one.turn}: ${one.objective}`]);
+  rows.push(['approvals', counted(status.approvals, 'pending')]);
+  rows.push(['conflicts', counted(status.conflicts, 'open')]);
+  rows.push(['orphans', counted(status.orphans, 'still running')]);
+  rows.push(['fence', fence.mode]);
+  for (const problem of fence.problems) rows.push([{ text: 'problem', style: 'yellow' }, problem]);
+  output.table(rows);
+  const next = nextCommand(status);
+  if (next !== null) output.line(`next: ${next}`);
+}
+
+const counted = (count: number, what: string): Cell =>
+  count === 0 ? { text: 'none', style: 'dim' } : { text: `${String(count)} ${what}`, style: 'yellow' };
+
+function nextCommand(status: Status): string | null {
+  if (status.interrupted.length > 0) return 'durable recover';
+  if (status.approvals > 0) return 'durable approvals';
+  if (status.lease === null) return 'durable run -- CMD';
+  return status.turn === null ? null : `durable log --turn ${status.turn.id}`;
 }

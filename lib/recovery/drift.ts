@@ -16,17 +16,8 @@
 import type { Image } from '../event.js';
 import { displayPath, encodePath, splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
+import { STATUS_ARGS } from '../turn/grounding.js';
 import { TreeView, type TreeLeaf } from './tree-view.js';
-
-/** One form and one set of flags, for the baseline and for every comparison with it. */
-export const STATUS_ARGS = [
-  'status',
-  '--porcelain=v1',
-  '-z',
-  '--untracked-files=all',
-  '--no-renames',
-  '--ignore-submodules=none',
-] as const;
 
 export interface Status {
   /** Every path listed. */

@@ -9,10 +9,11 @@
  * Belonging: a turn is this work tree's when its workspace id is, or when that id's lease record names this work tree (a
  * workspace that was initialised again has a new id and still shows the old one's turn).
  */
-import { hasCode } from '../errors.js';
+import { DurableError, hasCode } from '../errors.js';
 import type { HolderRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { ownWorkspace } from '../lease/take.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import type { TaskState, TurnState } from '../ledger/state.js';
@@ -35,14 +36,18 @@ export async function openTurns(storage: Storage, all: boolean): Promise<OpenTur
   const here = workspaceId(storage, { create: false });
   const found: OpenTurn[] = [];
   for (const task of listTasks(storage)) {
-    const open = await openTurnOfTask(storage, task, here);
+    const open = await openTurnIn(storage, Ledger.open(storage, task), here);
     if (open !== null && (all || open.isOfHere)) found.push(open);
   }
   return found.sort((a, b) => (a.turn.started.event.at < b.turn.started.event.at ? -1 : 1));
 }
 
-async function openTurnOfTask(storage: Storage, task: string, here: string | null): Promise<OpenTurn | null> {
-  const ledger = Ledger.open(storage, task);
+/** The newest turn of a task when it has no end; null when it has, or when there is none. */
+export async function openTurnIn(
+  storage: Storage,
+  ledger: Ledger,
+  here = workspaceId(storage, { create: false }),
+): Promise<OpenTurn | null> {
   const state = await readableState(ledger);
   const turn = state?.turn ?? null;
   if (state === null || turn === null || turn.state === 'finished' || turn.state === 'recovered') return null;
@@ -51,6 +56,52 @@ async function openTurnOfTask(storage: Storage, task: string, here: string | nul
   const record = current?.record ?? null;
   const isOfHere = workspace === here || record?.workTree === storage.layout.workTree;
   return { ledger, state, turn, record, detectedBy: detected(storage, turn, record), isOfHere };
+}
+
+/**
+ * The turn that a person means: by id or its beginning, else the only one. An interrupted one is preferred to one whose
+ * holder is alive. Errors: 'not-found', 'ambiguous'.
+ */
+export async function chosenTurn(storage: Storage, wanted: string | undefined): Promise<OpenTurn> {
+  const open = await openTurns(storage, false);
+  const named = wanted === undefined ? open : open.filter(({ turn }) => turn.id.startsWith(wanted));
+  const exact = named.filter(({ turn }) => turn.id === wanted);
+  const interrupted = named.filter(({ detectedBy }) => detectedBy !== null);
+  const candidates = exact.length > 0 ? exact : interrupted.length > 0 ? interrupted : named;
+  const [chosen, ...others] = candidates;
+  const what = 'interrupted turn';
+  if (chosen === undefined) throw new DurableError('not-found', { what, id: wanted ?? 'in this work tree' });
+  if (others.length === 0) return chosen;
+  throw new DurableError('ambiguous', {
+    what,
+    id: wanted ?? '',
+    candidates: candidates.map(({ turn }) => turn.id),
+  });
+}
+
+/**
+ * Throws 'lease-held' for a turn whose holder lives though the lease of this work tree does not name it: its workspace had
+ * another id, or the lease was given up beside it. A holder that the lease names is judged by the takeover.
+ */
+export function refuseLiveHolder(storage: Storage, { turn, record, detectedBy }: OpenTurn): void {
+  if (detectedBy !== null) return;
+  const isNamed = record?.state === 'held' && record.lease === leaseOf(ownWorkspace(storage));
+  const { verdict, why } = storage.identity.judge(holderOf(turn, record));
+  if (isNamed || verdict === 'dead') return;
+  const { event } = turn.started;
+  throw new DurableError('lease-held', {
+    lease: event.lease ?? '',
+    holder: {
+      agent: event.agent,
+      host: event.holder.hostname,
+      pid: event.holder.pid,
+      task: event.task,
+      turn: turn.id,
+      objective: event.objective,
+      since: event.at,
+    },
+    why,
+  });
 }
 
 /** A task of a newer format is for a newer program: it must not hide the others. */

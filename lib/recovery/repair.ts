@@ -1,9 +1,280 @@
+/**
+ * Repairing an interrupted turn: keep, roll back or roll forward. Named steps, in this order (PROTOCOL.md 11 to 18):
+ *
+ *   1. take the lease over      the holder is dead, or is ended; older stages revoked, older writers ended or awaited
+ *   2. find                     only now the tree is read: a verdict for each touched path
+ *   3. checkpoint               the tree just before, so that the repair can be undone by restoring it
+ *   4. apply                    the images, through one recorded transaction of the new epoch
+ *   5. find again               a path that changed since is a late write: kept, named by `conflict.detected`
+ *   6. record                   older transactions settled, processes reconciled, `turn.recovered` with the report: one append
+ *   7. release the lease
+ *
+ * Guarantees: `keep` changes no byte. A foreign path is never overwritten. Every step may be done again: a repair that is
+ * killed anywhere leaves an interrupted turn, and the next one (of any action) ends as if the first had never run; its
+ * checkpoint is that of the first one which had begun to change the tree, so that undoing goes all the way back.
+ * Conflicts with somebody who writes during step 4 put the step back, and the finding is made anew, three times at most.
+ */
+import { canonicalJson } from '../canonical.js';
+import { DurableError, hasCode, isDurableError } from '../errors.js';
+import type { EventDraft, EventOf, FileState, Kept, ProcessRecord } from '../event.js';
+import { pruneFolders } from '../files/apply.js';
+import { takeCheckpoint } from '../files/checkpoint.js';
+import { recordConflict } from '../files/conflict.js';
+import type { Move } from '../files/manifest.js';
+import { look } from '../files/revision.js';
+import { applyEntries, type TransactionContext } from '../files/transaction.js';
+import { matches } from '../files/verdict.js';
+import { statOf } from '../files/place.js';
 import type { Storage } from '../git/storage.js';
-import type { EventDraft } from '../event.js';
-import type { RepairAction, RepairResult } from './document.js';
+import type { Held } from '../lease/hold.js';
+import { ownWorkspace } from '../lease/take.js';
+import { takeOver } from '../lease/takeover.js';
 import type { Ledger } from '../ledger/ledger.js';
-export async function repair(_s: Storage, _o: { action: RepairAction; turn?: string; takeOver?: boolean }): Promise<RepairResult> { throw new Error('stub'); }
-export async function recoveredDraft(_s: Storage, ledger: Ledger, o: { turn: string; held: unknown; action: string }): Promise<EventDraft> {
-  const [report] = await ledger.contents.keep([Buffer.from('{}')]);
-  return { type: 'turn.recovered', turn: o.turn, action: 'resume', checkpoint: null, report: report!, invocations: [], files: { untouched: 0, written: 0, partial: 0, foreign: 0, deleted: 0, changed: 0 }, restored: 0, removed: 0, ended: [] };
+import { acquiredDraft } from '../turn/lease-events.js';
+import { aimOf, type Aim } from './aim.js';
+import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
+import type { Findings } from './findings.js';
+import { chosenTurn, openTurnIn, refuseLiveHolder, type OpenTurn } from './interrupted.js';
+import { reportOf } from './report.js';
+import { isRepair, settlements } from './settle.js';
+import { manifestOf } from './touched.js';
+
+export interface RepairRequest {
+  readonly action: RepairAction;
+  /** Id, or the beginning of one. Default: the only interrupted turn of this work tree. */
+  readonly turn?: string;
+  /** A person said so: a live but stuck holder's recorded processes are ended first. */
+  readonly takeOver?: boolean;
+  /** Who repairs, as the ledger shows it. Default 'recover'. */
+  readonly agent?: string;
+}
+
+/**
+ * Errors: 'not-found', 'ambiguous' (which turn), 'lease-held', 'lease-unproven', 'transaction-failed', 'object-missing', the
+ * disk's. After an error the turn is still interrupted and may be repaired again.
+ */
+export async function repair(storage: Storage, request: RepairRequest): Promise<RepairResult> {
+  const agent = request.agent ?? 'recover';
+  const open = await chosenTurn(storage, request.turn);
+  if (request.takeOver !== true) refuseLiveHolder(storage, open);
+  const held = await takeOver(storage, {
+    kind: 'operation',
+    task: open.state.task,
+    turn: open.turn.id,
+    turnKey: null,
+    objective: `${request.action}: ${open.turn.started.event.objective}`,
+    agent,
+    force: request.takeOver ?? false,
+  });
+  const parts = { held, agent, action: request.action, ledger: open.ledger, turn: open.turn.id };
+  try {
+    const result = await new Repair(storage, parts).run();
+    await held.release();
+    return result;
+  } catch (error) {
+    await letGo(held);
+    throw error;
+  }
+}
+
+/** After a failure: it is the one to tell, not that the lease was lost as well. */
+async function letGo(held: Held): Promise<void> {
+  try {
+    await held.release();
+  } catch (error) {
+    if (!isDurableError(error)) throw error;
+  }
+}
+
+/**
+ * The draft of `turn.recovered` for a turn that goes on under `held`: what was found is kept, no byte is changed.
+ * Errors as those of the report.
+ */
+export async function recoveredDraft(
+  storage: Storage,
+  ledger: Ledger,
+  recovery: { readonly held: Held; readonly turn: string; readonly action: 'resume' },
+): Promise<EventDraft> {
+  const open = await openTurnNamed(storage, ledger, recovery.turn);
+  const { document, findings } = await reportOf({ storage, ledger }, open);
+  const outcome = { action: recovery.action, checkpoint: null, restored: 0, removed: 0 } as const;
+  return draftOf({ report: await keepReport(ledger, document), findings, held: recovery.held, outcome });
+}
+
+async function openTurnNamed(storage: Storage, ledger: Ledger, turn: string): Promise<OpenTurn> {
+  const open = await openTurnIn(storage, ledger);
+  if (open?.turn.id === turn) return open;
+  throw new DurableError('turn-closed', { turn, state: 'over' });
+}
+
+interface Applied {
+  readonly open: OpenTurn;
+  readonly document: InterruptedTurn;
+  readonly findings: Findings;
+  readonly aim: Aim;
+  readonly checkpoint: string;
+}
+
+const MOST_TRIES = 3;
+
+class Repair {
+  readonly #context: TransactionContext & { readonly turn: string; readonly workspace: string };
+  readonly #action: RepairAction;
+
+  constructor(
+    storage: Storage,
+    parts: { held: Held; agent: string; action: RepairAction; ledger: Ledger; turn: string },
+  ) {
+    const { held, agent, ledger, turn } = parts;
+    this.#context = { storage, ledger, held, agent, workspace: ownWorkspace(storage), turn };
+    this.#action = parts.action;
+  }
+
+  async run(): Promise<RepairResult> {
+    const applied = await this.#apply();
+    await this.#findLateWrites(applied);
+    const changed = await this.#changed(applied);
+    await this.#record(applied, changed);
+    return {
+      turn: this.#context.turn,
+      action: this.#action,
+      ...changed,
+      kept: applied.aim.kept,
+      checkpoint: applied.checkpoint,
+    };
+  }
+
+  /** Steps 2 to 4, again when somebody wrote in between. */
+  async #apply(): Promise<Applied> {
+    let taken: string | null = null;
+    for (let tries = 1; ; tries += 1) {
+      const { storage, ledger, turn } = this.#context;
+      const open = await openTurnNamed(storage, ledger, turn);
+      const { document, findings } = await reportOf({ storage, ledger }, open);
+      const checkpoint: string = taken ?? (await this.#checkpoint(open, findings));
+      taken = checkpoint;
+      const aim = await aimOf(storage, this.#action, findings);
+      try {
+        await this.#move(aim);
+        return { open, document, findings, aim, checkpoint };
+      } catch (error) {
+        if (!hasCode(error, 'conflict') || tries === MOST_TRIES) throw error;
+      }
+    }
+  }
+
+  async #checkpoint({ turn }: OpenTurn, { files }: Findings): Promise<string> {
+    const { storage, ledger, agent, workspace } = this.#context;
+    const earlier = turn.checkpoints.findLast(({ reason }) => reason === 'before-repair');
+    if (earlier !== undefined && turn.transactions.some((one) => isRepair(one, turn))) return earlier.commit;
+    const taken = await takeCheckpoint(storage, ledger, {
+      message: `before ${this.#action} of turn ${turn.id}`,
+      reason: 'before-repair',
+      turn: turn.id,
+      by: { agent, workspace },
+      paths: files.map(({ touched }) => touched.path).filter((path) => this.#isThere(path)),
+    });
+    return taken.checkpoint;
+  }
+
+  #isThere(path: string): boolean {
+    const stat = statOf(this.#context.storage.layout.workTree, path);
+    return stat !== null && !stat.isDirectory();
+  }
+
+  async #move({ moves, prune }: Aim): Promise<void> {
+    if (moves.length > 0)
+      await applyEntries(this.#context, moves, { purpose: 'repair', isKept: false, prune });
+    // A repair that was killed before this had no more paths to move.
+    else pruneFolders(this.#context.storage, prune);
+  }
+
+  async #findLateWrites({ aim, findings }: Applied): Promise<void> {
+    const { storage } = this.#context;
+    const moved = new Map(aim.moves.map(({ path, to }) => [path, to]));
+    for (const { touched, sight } of findings.files) {
+      const { path } = touched;
+      const left = moved.get(path);
+      const now = look(storage, path);
+      const before = sight.found === 'directory' || sight.found === 'special' ? null : sight.found;
+      if (left === undefined ? sameFound(now.found, sight.found) : matches(now.found, left)) continue;
+      const move: Move = {
+        path,
+        from: left === undefined ? before : left,
+        to: left === undefined ? before : left,
+      };
+      const clash = { move, found: now.found, bytes: now.bytes, late: true };
+      await recordConflict(this.#context, { clash, mine: null, why: 'late-write' });
+    }
+  }
+
+  /** What this repair, with those of it that were killed, has moved. */
+  async #changed({ open, aim }: Applied): Promise<{ restored: string[]; removed: string[] }> {
+    const { storage, ledger } = this.#context;
+    const paths = new Set(aim.moves.map(({ path }) => path));
+    for (const transaction of open.turn.transactions.filter((one) => isRepair(one, open.turn))) {
+      const { entries } = await manifestOf({ storage, ledger }, transaction);
+      for (const { path } of entries) paths.add(path);
+    }
+    const sorted = [...paths].sort();
+    return {
+      restored: sorted.filter((path) => this.#isThere(path)),
+      removed: sorted.filter((path) => !this.#isThere(path)),
+    };
+  }
+
+  async #record(applied: Applied, changed: { restored: string[]; removed: string[] }): Promise<void> {
+    const { storage, ledger, held, agent, workspace } = this.#context;
+    const { document, findings, checkpoint } = applied;
+    const outcome = {
+      action: this.#action,
+      checkpoint,
+      restored: changed.restored.length,
+      removed: changed.removed.length,
+    };
+    const recovered = draftOf({ report: await keepReport(ledger, document), findings, held, outcome });
+    const ended = held.takenOver?.ended ?? [];
+    await ledger.append(
+      async (state) => [
+        acquiredDraft(held),
+        ...(await settlements({ storage, ledger }, state, this.#action)),
+        ...ended.map((process): EventDraft => ({ type: 'process.reconciled', process, outcome: 'stopped' })),
+        recovered,
+        { type: 'lease.released', turn: this.#context.turn },
+      ],
+      { lease: held.token, agent, workspace },
+    );
+  }
+}
+
+function sameFound(a: Findings['files'][number]['sight']['found'], b: typeof a): boolean {
+  return typeof a === 'string' || typeof b === 'string' ? a === b : matches(a, b);
+}
+
+async function keepReport(ledger: Ledger, document: InterruptedTurn): Promise<Kept> {
+  const [kept] = await ledger.contents.keep([Buffer.from(canonicalJson(document), 'utf8')]);
+  if (kept === undefined) throw new RangeError('contents kept nothing of one entry');
+  return kept;
+}
+
+type Outcome = Pick<EventOf<'turn.recovered'>, 'action' | 'checkpoint' | 'restored' | 'removed'>;
+
+function draftOf(parts: { report: Kept; findings: Findings; held: Held; outcome: Outcome }): EventDraft {
+  const { report, findings, held, outcome } = parts;
+  const ended: readonly ProcessRecord[] = held.takenOver?.ended ?? [];
+  return {
+    type: 'turn.recovered',
+    turn: findings.turn.id,
+    ...outcome,
+    report,
+    invocations: findings.calls.map(({ call, state }) => ({ id: call.id, state })),
+    files: countsOf(findings),
+    ended: [...ended],
+  };
+}
+
+function countsOf({ files }: Findings): Record<FileState, number> {
+  const counts = { untouched: 0, written: 0, partial: 0, foreign: 0, deleted: 0, changed: 0 };
+  for (const { verdict } of files) counts[verdict.state] += 1;
+  return counts;
 }

@@ -1,29 +1,29 @@
 /**
  * Joining a turn that is under way, from another process of it: a script that runs `git durable ask`, a hook.
  *
- * The process proves that it belongs by the secret in its environment, of which the lease holds the hash; it appends
- * under the same token, verified as any other append is.
+ * The process proves that it belongs by the secret in its environment, of which the lease holds the hash, or by having a
+ * process of the turn as ancestor (belonging.ts); it appends under the same token, verified as any other append is.
  */
 import { DurableError } from '../errors.js';
-import { digest } from '../canonical.js';
 import type { Storage } from '../git/storage.js';
 import { Held } from '../lease/hold.js';
 import { leaseOf, readLease, tokenOf } from '../lease/record.js';
+import { MARKER } from '../lease/processes.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger } from '../ledger/ledger.js';
+import { belongsTo } from './belonging.js';
 import { turnContext } from './context.js';
 import { Turn } from './turn.js';
 
-/** Errors: 'no-turn' when no turn of this work tree has that marker, 'lease-lost'. */
-export async function attachTurn(storage: Storage, marker: string): Promise<Turn> {
+/** Errors: 'no-turn' when this process belongs to no turn that holds this work tree, 'lease-lost'. */
+export async function attachTurn(storage: Storage): Promise<Turn> {
   const workspace = workspaceId(storage, { create: false });
   const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
   const record = current?.record;
-  if (workspace === null || record?.state !== 'held' || record.markerHash !== digest(marker)) {
+  if (workspace === null || record?.state !== 'held' || !(await belongsTo(storage, record)))
     throw new DurableError('no-turn', {
-      detail: 'the marker in the environment is of no turn that holds this work tree',
+      detail: 'this process belongs to no turn that holds this work tree',
     });
-  }
   const { task, turn } = record;
   if (task === null || turn === null)
     throw new DurableError('no-turn', { detail: 'the work tree is held for one operation' });
@@ -33,5 +33,9 @@ export async function attachTurn(storage: Storage, marker: string): Promise<Turn
   const held = await Held.attach(storage, tokenOf(record));
   const context = turnContext({ storage, ledger, held, agent: record.holder.agent, workspace, turn });
   const indexes = state.turn.invocations.map((call) => call.index);
-  return new Turn(context, { marker, firstIndex: Math.max(-1, ...indexes) + 1 });
+  const marker = storage.host.env[MARKER];
+  return new Turn(context, {
+    ...(marker === undefined ? {} : { marker }),
+    firstIndex: Math.max(-1, ...indexes) + 1,
+  });
 }

@@ -9,7 +9,7 @@ import type { Storage } from '../../lib/git/storage.js';
 import { acquire } from '../../lib/lease/acquire.js';
 import { workspaceId } from '../../lib/lease/workspace.js';
 import { openTask } from '../../lib/ledger/ledger.js';
-import { STATUS_ARGS } from '../../lib/recovery/drift.js';
+import { STATUS_ARGS } from '../../lib/turn/grounding.js';
 
 export interface TurnPlace extends TransactionContext {
   readonly turn: string;
