@@ -3,8 +3,9 @@
  *
  * A process belongs to a turn when it carries the turn's marker in its environment, is one of the recorded processes
  * (same pid and same start time), is in a process group or session that a recorded process leads, or descends from one
- * of these. What never belongs: a process that merely reuses a recorded pid, a zombie, the caller, the caller's
- * ancestors and descendants (a person may type `recover` in a shell that the dead turn started), and what `except` names.
+ * of these. What never belongs: a process that merely reuses a recorded pid, a zombie, the caller and its ancestors (a
+ * person may type `recover` in a shell that the dead turn started; then what the caller started does not either), and what
+ * `except` names.
  *
  * Caveats: a process that clears its environment and double-forks out of its group and session is not found. A group is
  * told by its number: a number that was reused by a second leader which died in its turn would be taken for the first.
@@ -34,7 +35,7 @@ export interface ProcessEntry extends ProcessIdentity {
 export interface ProcessSearch {
   readonly markerHash: string | null;
   readonly recorded: readonly ProcessIdentity[];
-  /** The process that asks: it, its ancestors and its descendants are never in the answer. */
+  /** The process that asks: it and its ancestors are never in the answer. */
   readonly caller: number;
   /** Others never to be in the answer: a keeper of the caller. */
   readonly except?: readonly ProcessIdentity[];
@@ -43,12 +44,15 @@ export interface ProcessSearch {
 /** Every process of the turn that is alive (stopped ones are), by pid. */
 export function findProcesses(search: ProcessSearch, table = processTable()): ProcessRecord[] {
   const byPid = new Map(table.map((entry) => [entry.pid, entry]));
-  const spared = sparedPids(search, table, byPid);
   const found = new Set<number>();
   for (const entry of table) {
     if (belongs(entry, search, byPid)) found.add(entry.pid);
   }
   addDescendants(found, table);
+  const spared = sparedPids(search, byPid);
+  // A caller that runs inside the turn (a shell of it) started its helpers there too. One outside may have started the
+  // agent itself: what it started is the turn's then, and no helper of its own.
+  if (found.has(search.caller)) addDescendants(spared, table, new Set([search.caller]));
   return table
     .filter((entry) => found.has(entry.pid) && !spared.has(entry.pid) && !entry.zombie)
     .sort((a, b) => a.pid - b.pid)
@@ -76,26 +80,24 @@ function isLedBy(entry: ProcessEntry, leader: ProcessIdentity, now: ProcessEntry
   return now === undefined || now.start === leader.start;
 }
 
-function addDescendants(found: Set<number>, table: readonly ProcessEntry[]): void {
-  for (let before = -1; before !== found.size;) {
-    before = found.size;
-    for (const entry of table) if (found.has(entry.parent)) found.add(entry.pid);
+/** Adds to `pids` all that descends from `from`. */
+function addDescendants(pids: Set<number>, table: readonly ProcessEntry[], from = new Set(pids)): void {
+  for (let before = -1; before !== from.size;) {
+    before = from.size;
+    for (const entry of table) if (from.has(entry.parent)) from.add(entry.pid);
   }
+  for (const pid of from) pids.add(pid);
 }
 
-function sparedPids(
-  search: ProcessSearch,
-  table: readonly ProcessEntry[],
-  byPid: ReadonlyMap<number, ProcessEntry>,
-): Set<number> {
-  const spared = new Set([search.caller]);
-  addDescendants(spared, table);
+/** The caller, its ancestors, init, and what `except` names. */
+function sparedPids(search: ProcessSearch, byPid: ReadonlyMap<number, ProcessEntry>): Set<number> {
+  const spared = new Set([1, search.caller]);
   for (const one of search.except ?? []) {
     if (byPid.get(one.pid)?.start === one.start) spared.add(one.pid);
   }
   for (let at = byPid.get(search.caller); at !== undefined && at.parent !== 0; at = byPid.get(at.parent))
     spared.add(at.parent);
-  return spared.add(1);
+  return spared;
 }
 
 /** Every process that this one may see. A process that ends while it is read is left out. */
@@ -136,10 +138,13 @@ function linuxEntry(pid: number): ProcessEntry | null {
 }
 
 function markerHashOf(pid: number): string | null {
-  const environment = process.platform === 'linux' ? readProc(pid, 'environ') : psEnvironment(pid);
-  if (environment === undefined) return null;
-  const value = new RegExp(`(?:^|[\\0 ])${MARKER}=([^\\0 ]+)`).exec(environment.toString('latin1'))?.[1];
+  const value = process.platform === 'linux' ? linuxVariable(pid, MARKER) : psVariable(pid, MARKER);
   return value === undefined ? null : digest(value);
+}
+
+function linuxVariable(pid: number, name: string): string | undefined {
+  const variables = readProc(pid, 'environ')?.toString('utf8').split('\0');
+  return variables?.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1);
 }
 
 const COMMAND_CHARACTERS = 200;
@@ -180,8 +185,11 @@ function psTable(args: readonly string[]): ProcessEntry[] {
     }));
 }
 
-const psEnvironment = (pid: number): Buffer =>
-  Buffer.from(ps(['-E', '-p', String(pid), '-o', 'command=']), 'utf8');
+/** `ps -E` prints variables behind the command, between spaces: a marker holds none. */
+function psVariable(pid: number, name: string): string | undefined {
+  const line = ps(['-E', '-p', String(pid), '-o', 'command=']);
+  return new RegExp(`(?:^| )${name}=(\\S+)`).exec(line)?.[1];
+}
 
 function ps(args: readonly string[]): string {
   const ran = spawnSync('ps', args, { encoding: 'utf8', env: { LC_ALL: 'C', PATH: '/bin:/usr/bin' } });
