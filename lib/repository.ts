@@ -18,6 +18,10 @@ import {
   type ListedApproval,
   type Resolution,
 } from './decisions/approval.js';
+import type { TakenCheckpoint } from './files/checkpoint.js';
+import { resolveCheckpoint } from './files/checkpoint-read.js';
+import { diffCheckpoints, type Difference } from './files/diff.js';
+import type { Restored, RestoreRequest } from './files/restore.js';
 import { systemHost, type Host } from './host.js';
 import { openStorage, type Storage } from './git/storage.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
@@ -27,6 +31,7 @@ import { repair } from './recovery/repair.js';
 import { recoveryReport } from './recovery/report.js';
 import { readStatus, type Status } from './status.js';
 import { attachTurn } from './turn/attach.js';
+import { manualCheckpoint, manualRestore, type ManualCheckpoint } from './turn/operation.js';
 import { resumeTurn } from './turn/resume.js';
 import { startTurn, type StartTurn } from './turn/start.js';
 import type { Turn, TurnOptions } from './turn/turn.js';
@@ -104,6 +109,31 @@ export class Repository {
   /** Repairs an interrupted turn; undone by restoring the checkpoint it returns. */
   async recover(options: { action: RepairAction; turn?: string; takeOver?: boolean }): Promise<RepairResult> {
     return repair(this.storage, options);
+  }
+
+  /** A snapshot of the work tree, byte for byte. */
+  async checkpoint(request: ManualCheckpoint = {}): Promise<TakenCheckpoint> {
+    return manualCheckpoint(this.storage, request);
+  }
+
+  /**
+   * Puts the work tree, or some paths of it, back as a checkpoint has them (its id, or a prefix). Recorded, and undone by
+   * restoring the checkpoint it returns. What no checkpoint holds is never deleted; the user's index is not touched.
+   * Errors: 'lease-held' under another's turn, 'recovery-needed', 'not-found', 'ambiguous', 'path-outside', 'conflict'.
+   */
+  async restore(request: RestoreRequest & { dryRun?: boolean }): Promise<Restored> {
+    const checkpoint = await resolveCheckpoint(this.storage, request.checkpoint);
+    return manualRestore(this.storage, { ...request, checkpoint });
+  }
+
+  /** What differs between two checkpoints, or between one and the work tree as it is now. */
+  async diff(from: string, to?: string): Promise<Difference[]> {
+    const before = await resolveCheckpoint(this.storage, from);
+    return diffCheckpoints(
+      this.storage,
+      before,
+      to === undefined ? 'worktree' : await resolveCheckpoint(this.storage, to),
+    );
   }
 
   /** Every request, oldest first. */

@@ -9,6 +9,7 @@
 import { DurableError, hasCode } from '../errors.js';
 import type { EventDraft, Image, ProcessRecord } from '../event.js';
 import { takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
+import { restore, type Restored, type RestoreRequest } from '../files/restore.js';
 import { revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
 import type { ApprovalState } from '../ledger/state.js';
@@ -211,6 +212,11 @@ export class Turn {
       by: { agent: this.#context.agent, workspace: this.#context.workspace },
       ...(paths === undefined ? {} : { paths }),
     });
+  }
+
+  /** Puts files back as a checkpoint has them; recorded, and undone by restoring the checkpoint it returns. */
+  async restore(request: RestoreRequest): Promise<Restored> {
+    return restore(this.#context, request);
   }
 
   /** Text typed by a person while the turn runs. */

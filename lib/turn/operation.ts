@@ -1,0 +1,92 @@
+/**
+ * What a person does by hand, outside any turn: a checkpoint, a restore.
+ *
+ * It is recorded in the work tree's standing task. A restore holds an operation lease for as long as it takes: no turn can start
+ * under it, and it cannot start under another's turn ('lease-held'); from inside a turn it is that turn's own restore.
+ * Killed in between, the lease's holder is dead and no turn of it is open, so the next one takes it over at once; what the
+ * restore had begun is a prepared transaction, which recovery names and settles.
+ */
+import { hasCode } from '../errors.js';
+import { takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
+import { previewRestore, restore, type Restored, type RestoreRequest } from '../files/restore.js';
+import type { Storage } from '../git/storage.js';
+import { acquire } from '../lease/acquire.js';
+import { ownWorkspace } from '../lease/take.js';
+import { openTask, type Ledger } from '../ledger/ledger.js';
+import { attachTurn } from './attach.js';
+import type { Turn } from './turn.js';
+
+const PERSON = 'person';
+
+export interface ManualCheckpoint {
+  readonly message?: string;
+  /** Kept even when they are ignored; relative to the work tree. */
+  readonly paths?: readonly string[];
+}
+
+/** The task of this work tree that holds what happens outside turns; begun when it is not there. */
+export async function standingTask(storage: Storage): Promise<Ledger> {
+  const workspace = ownWorkspace(storage);
+  const objective = `what happens outside turns in ${storage.layout.workTree}`;
+  return openTask(storage, {
+    task: `standing-${workspace}`,
+    objective,
+    standing: true,
+    agent: PERSON,
+    workspace,
+  });
+}
+
+/** Reads the work tree only, so it needs no lease: it may run beside a turn. Errors: those of `takeCheckpoint`. */
+export async function manualCheckpoint(
+  storage: Storage,
+  request: ManualCheckpoint,
+): Promise<TakenCheckpoint> {
+  const message = request.message ?? 'taken by hand';
+  const turn = await ownTurn(storage);
+  if (turn !== null) return turn.checkpoint(message, request.paths);
+  const ledger = await standingTask(storage);
+  return takeCheckpoint(storage, ledger, {
+    message,
+    reason: 'manual',
+    turn: null,
+    by: { agent: PERSON, workspace: ownWorkspace(storage) },
+    ...(request.paths === undefined ? {} : { paths: request.paths }),
+  });
+}
+
+/** Errors: 'lease-held', 'lease-unproven', 'recovery-needed', those of `restore`. */
+export async function manualRestore(
+  storage: Storage,
+  request: RestoreRequest & { dryRun?: boolean },
+): Promise<Restored> {
+  if (request.dryRun === true) return previewRestore(storage, request);
+  const turn = await ownTurn(storage);
+  if (turn !== null) return turn.restore(request);
+  const held = await acquire(storage, {
+    kind: 'operation',
+    task: null,
+    turn: null,
+    turnKey: null,
+    objective: `restore ${request.checkpoint.slice(0, 12)}`,
+    agent: PERSON,
+  });
+  try {
+    const ledger = await standingTask(storage);
+    return await restore(
+      { storage, ledger, held, agent: PERSON, workspace: ownWorkspace(storage), turn: null },
+      request,
+    );
+  } finally {
+    await held.release();
+  }
+}
+
+async function ownTurn(storage: Storage): Promise<Turn | null> {
+  try {
+    return await attachTurn(storage);
+  } catch (error) {
+    if (hasCode(error, 'no-turn')) return null;
+    throw error;
+  }
+}
