@@ -79,7 +79,9 @@ class Holder {
       case 'remove':
         return held.stage.remove(path);
       case 'append':
-        return this.#append(held);
+        return this.#append(held, { type: 'steering.received', text: 'go on', content: null });
+      case 'finish':
+        return this.#append(held, TURN_FINISHED);
       default:
         throw new Error(`no command ${name}`);
     }
@@ -95,9 +97,8 @@ class Holder {
     return { ...this.#told(), task: ledger.task };
   }
 
-  async #append(held: Held): Promise<unknown> {
+  async #append(held: Held, draft: EventDraft): Promise<unknown> {
     const ledger = Ledger.open(this.#storage, held.record.task ?? '');
-    const draft: EventDraft = { type: 'steering.received', text: 'go on', content: null };
     const [recorded] = await ledger.append(() => [draft], this.#by(held));
     return recorded?.commit;
   }
@@ -122,6 +123,15 @@ class Holder {
     return child.pid;
   }
 }
+
+const TURN_FINISHED: EventDraft = {
+  type: 'turn.finished',
+  outcome: 'completed',
+  summary: 'done',
+  exit: null,
+  checkpoint: null,
+  survivors: [],
+};
 
 const NO_OID = '0'.repeat(40);
 
