@@ -32,6 +32,7 @@ import { recordConflict } from './conflict.js';
 import { encodeManifest, MANIFEST_VERSION, type ManifestEntry, type Move } from './manifest.js';
 import { checkedPath, foldersAbove } from './place.js';
 import { look } from './revision.js';
+import { leftBehind } from './settle.js';
 import { sameImage } from './verdict.js';
 
 export type { Change } from './change.js';
@@ -200,7 +201,7 @@ class RecordedTransaction {
     const message = `transaction ${this.#id}: ${String(entries.length)} paths`;
     const contents = await ledger.contents.commitTree({ payload, message });
     const { invocation, purpose } = this.#options;
-    await this.#append({
+    const prepared: EventDraft = {
       type: 'transaction.prepared',
       transaction: this.#id,
       invocation,
@@ -208,7 +209,13 @@ class RecordedTransaction {
       contents,
       manifest,
       paths: entries.length,
-    });
+      turn: this.#context.turn,
+    };
+    const { held, agent, workspace } = this.#context;
+    await ledger.append(
+      async (state) => [...(await leftBehind(this.#context, state, held.token)), prepared],
+      { lease: held.token, agent, workspace },
+    );
   }
 
   /** Puts back what was done and says how that went; a lost lease is passed on with nothing put back. */

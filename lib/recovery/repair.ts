@@ -14,14 +14,14 @@
  * checkpoint is that of the first one which had begun to change the tree, so that undoing goes all the way back.
  * Conflicts with somebody who writes during step 4 put the step back, and the finding is made anew, three times at most.
  */
-import { canonicalJson } from '../canonical.js';
 import { DurableError, hasCode, isDurableError } from '../errors.js';
-import type { EventDraft, EventOf, FileState, Kept, ProcessRecord } from '../event.js';
+import type { EventDraft } from '../event.js';
 import { pruneFolders } from '../files/apply.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { recordConflict } from '../files/conflict.js';
 import type { Move } from '../files/manifest.js';
 import { look } from '../files/revision.js';
+import { manifestOf } from '../files/settle.js';
 import { applyEntries, type TransactionContext } from '../files/transaction.js';
 import { matches } from '../files/verdict.js';
 import { statOf } from '../files/place.js';
@@ -35,9 +35,8 @@ import { aimOf, type Aim } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import type { Findings } from './findings.js';
 import { chosenTurn, openTurnIn, refuseLiveHolder, type OpenTurn } from './interrupted.js';
+import { draftOf, isRepair, keepReport, settlements } from './outcome.js';
 import { reportOf } from './report.js';
-import { isRepair, settlements } from './settle.js';
-import { manifestOf } from './touched.js';
 
 export interface RepairRequest {
   readonly action: RepairAction;
@@ -210,10 +209,9 @@ class Repair {
 
   /** What this repair, with those of it that were killed, has moved. */
   async #changed({ open, aim }: Applied): Promise<{ restored: string[]; removed: string[] }> {
-    const { storage, ledger } = this.#context;
     const paths = new Set(aim.moves.map(({ path }) => path));
     for (const transaction of open.turn.transactions.filter((one) => isRepair(one, open.turn))) {
-      const { entries } = await manifestOf({ storage, ledger }, transaction);
+      const { entries } = await manifestOf(this.#context, transaction);
       for (const { path } of entries) paths.add(path);
     }
     const sorted = [...paths].sort();
@@ -224,7 +222,7 @@ class Repair {
   }
 
   async #record(applied: Applied, changed: { restored: string[]; removed: string[] }): Promise<void> {
-    const { storage, ledger, held, agent, workspace } = this.#context;
+    const { ledger, held, agent, workspace } = this.#context;
     const { document, findings, checkpoint } = applied;
     const outcome = {
       action: this.#action,
@@ -237,7 +235,7 @@ class Repair {
     await ledger.append(
       async (state) => [
         acquiredDraft(held),
-        ...(await settlements({ storage, ledger }, state, this.#action)),
+        ...(await settlements(this.#context, state, this.#action)),
         ...ended.map((process): EventDraft => ({ type: 'process.reconciled', process, outcome: 'stopped' })),
         recovered,
         { type: 'lease.released', turn: this.#context.turn },
@@ -249,32 +247,4 @@ class Repair {
 
 function sameFound(a: Findings['files'][number]['sight']['found'], b: typeof a): boolean {
   return typeof a === 'string' || typeof b === 'string' ? a === b : matches(a, b);
-}
-
-async function keepReport(ledger: Ledger, document: InterruptedTurn): Promise<Kept> {
-  const [kept] = await ledger.contents.keep([Buffer.from(canonicalJson(document), 'utf8')]);
-  if (kept === undefined) throw new RangeError('contents kept nothing of one entry');
-  return kept;
-}
-
-type Outcome = Pick<EventOf<'turn.recovered'>, 'action' | 'checkpoint' | 'restored' | 'removed'>;
-
-function draftOf(parts: { report: Kept; findings: Findings; held: Held; outcome: Outcome }): EventDraft {
-  const { report, findings, held, outcome } = parts;
-  const ended: readonly ProcessRecord[] = held.takenOver?.ended ?? [];
-  return {
-    type: 'turn.recovered',
-    turn: findings.turn.id,
-    ...outcome,
-    report,
-    invocations: findings.calls.map(({ call, state }) => ({ id: call.id, state })),
-    files: countsOf(findings),
-    ended: [...ended],
-  };
-}
-
-function countsOf({ files }: Findings): Record<FileState, number> {
-  const counts = { untouched: 0, written: 0, partial: 0, foreign: 0, deleted: 0, changed: 0 };
-  for (const { verdict } of files) counts[verdict.state] += 1;
-  return counts;
 }

@@ -14,7 +14,8 @@ import { splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { InvocationFold, TransactionState, TurnState } from '../ledger/state.js';
-import { decodeManifest, type Manifest } from '../files/manifest.js';
+import type { Manifest } from '../files/manifest.js';
+import { manifestOf } from '../files/settle.js';
 import type { Step } from '../files/verdict.js';
 
 export interface RecoveryContext {
@@ -77,15 +78,6 @@ export function byPath(intents: readonly Intent[]): Map<string, TouchedPath> {
     paths.set(path, { ...first, steps: [...first.steps, step] });
   }
   return paths;
-}
-
-/** Throws 'object-missing' when the manifest was purged. */
-export async function manifestOf(
-  { ledger }: RecoveryContext,
-  { prepared }: TransactionState,
-): Promise<Manifest> {
-  const { manifest, contents } = prepared.event;
-  return decodeManifest(await ledger.contents.read(manifest), contents);
 }
 
 /** The paths a call named, inline or in its list. */
