@@ -10,21 +10,19 @@
  * request for approval that still stands open in the ledger proves that it was not started.
  */
 import type { InvocationState } from '../event.js';
+import { diffCheckpoints, type Difference } from '../files/diff.js';
 import { look, type Sight } from '../files/revision.js';
 import { verdict, verdictOfChain, type ReadBytes, type Verdict } from '../files/verdict.js';
 import type { InvocationFold, TaskState, TurnState } from '../ledger/state.js';
-import { differingPaths } from './effects.js';
 import {
   byPath,
   hasOpenEffect,
-  imageOf,
   intentsOf,
   pathsOf,
   type Intent,
   type RecoveryContext,
   type TouchedPath,
 } from './touched.js';
-import { TreeView } from './tree-view.js';
 
 export interface FileFinding {
   readonly touched: TouchedPath;
@@ -96,7 +94,7 @@ function waitsForAnswer(state: TaskState, call: InvocationFold): boolean {
 
 async function hasEffect(context: RecoveryContext, call: InvocationFold): Promise<boolean> {
   const { storage } = context;
-  if (hasOpenEffect(call)) return (await differing(context, call)).length > 0;
+  if (hasOpenEffect(call)) return (await differences(context, call)).length > 0;
   for (const { path, before, expected } of await pathsOf(context, call)) {
     const sight = look(storage, path);
     const found = await verdict({ before, expected }, sight.found, bytesFrom(storage, sight));
@@ -112,21 +110,19 @@ async function openEffects(
   known: readonly Intent[],
 ): Promise<Intent[]> {
   const later = new Set(known.filter(({ seq }) => seq > call.seq).map(({ path }) => path));
-  const before = await TreeView.open(context.storage, `${call.checkpoint ?? ''}:worktree`);
   const effects: Intent[] = [];
-  for (const path of await differing(context, call)) {
-    if (later.has(path)) continue;
-    const leaf = await before.leaf(path);
-    const step = {
-      before: imageOf(leaf?.mode, leaf?.oid),
-      expected: 'unknown',
-      acknowledged: false,
-    } as const;
+  for (const { path, before } of await differences(context, call)) {
+    // What the checkpoint left out has no image to go back to.
+    if (later.has(path) || before === 'unknown') continue;
+    const step = { before, expected: 'unknown', acknowledged: false } as const;
     effects.push({ path, seq: call.seq, step, permissions: null, isListed: false });
   }
   return effects;
 }
 
-async function differing({ storage }: RecoveryContext, call: InvocationFold): Promise<readonly string[]> {
-  return call.checkpoint === null ? [] : differingPaths(storage, call.checkpoint);
+async function differences(
+  { storage }: RecoveryContext,
+  call: InvocationFold,
+): Promise<readonly Difference[]> {
+  return call.checkpoint === null ? [] : diffCheckpoints(storage, call.checkpoint);
 }

@@ -9,11 +9,11 @@
  */
 import * as v from 'valibot';
 import { DurableError } from '../errors.js';
-import { SCHEMAS, type Image, type Touched } from '../event.js';
-import { splitPaths } from '../git/path.js';
+import { SCHEMAS, type Touched } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { InvocationFold, TransactionState, TurnState } from '../ledger/state.js';
+import { diffCheckpoints } from '../files/diff.js';
 import type { Manifest } from '../files/manifest.js';
 import { manifestOf } from '../files/settle.js';
 import type { Step } from '../files/verdict.js';
@@ -133,25 +133,11 @@ function callIntents(call: InvocationFold, paths: readonly Touched[]): Intent[] 
 async function betweenCheckpoints({ storage }: RecoveryContext, call: InvocationFold): Promise<Intent[]> {
   const [before, after] = [call.checkpoint, call.finished?.event.checkpoint ?? null];
   if (before === null || after === null || before === after) return [];
-  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev'];
-  const listed = await storage.git.output([...args, `${before}:worktree`, `${after}:worktree`]);
-  const fields = splitPaths(listed);
   const intents: Intent[] = [];
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [modeBefore, modeAfter, oidBefore, oidAfter] = (fields[at] ?? '').slice(1).split(' ');
-    const path = fields[at + 1] ?? '';
-    const step = {
-      before: imageOf(modeBefore, oidBefore),
-      expected: imageOf(modeAfter, oidAfter),
-      acknowledged: true,
-    };
-    intents.push({ path, seq: call.seq, step, permissions: null, isListed: false });
+  for (const difference of await diffCheckpoints(storage, before, after)) {
+    if (difference.before === 'unknown') continue;
+    const step = { before: difference.before, expected: difference.after, acknowledged: true };
+    intents.push({ path: difference.path, seq: call.seq, step, permissions: null, isListed: false });
   }
   return intents;
-}
-
-/** An entry of a tree as an image; null for none, and for what is no file (a submodule). */
-export function imageOf(mode: string | undefined, oid: string | undefined): Image {
-  if (oid === undefined || (mode !== '100644' && mode !== '100755' && mode !== '120000')) return null;
-  return { oid, mode };
 }

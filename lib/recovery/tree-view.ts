@@ -2,8 +2,9 @@
  * What a tree of the repository (HEAD's, a checkpoint's) holds at a path, read from its tree objects: exact for any bytes
  * in a name, at the cost of the folders above the paths asked for.
  */
-import type { Storage } from '../git/storage.js';
+import { parseTree } from '../git/objects-format.js';
 import { decodePath } from '../git/path.js';
+import type { Storage } from '../git/storage.js';
 
 export interface TreeLeaf {
   /** Git's mode; '160000' for a path that is, or lies in, a submodule. */
@@ -41,22 +42,10 @@ export class TreeView {
     const known = this.#folders.get(oid);
     if (known !== undefined) return known;
     const body = (await this.#storage.objects.read(oid))?.body ?? Buffer.alloc(0);
-    const entries = parseTree(body, oid.length / 2);
-    this.#folders.set(oid, entries);
-    return entries;
+    const leaves = new Map<string, TreeLeaf>();
+    for (const { mode, name, oid: leaf } of parseTree(body, this.#storage.layout.objectFormat))
+      leaves.set(typeof name === 'string' ? name : decodePath(name), { mode, oid: leaf });
+    this.#folders.set(oid, leaves);
+    return leaves;
   }
-}
-
-/** A tree object: `<mode> <name>\0<id>`, one after the other (git's tree-walk.c reads the same). */
-export function parseTree(body: Buffer, idBytes: number): Map<string, TreeLeaf> {
-  const entries = new Map<string, TreeLeaf>();
-  for (let at = 0; at < body.length;) {
-    const space = body.indexOf(0x20, at);
-    const end = body.indexOf(0, space);
-    if (space === -1 || end === -1) break;
-    const oid = body.toString('hex', end + 1, end + 1 + idBytes);
-    entries.set(decodePath(body.subarray(space + 1, end)), { mode: body.toString('latin1', at, space), oid });
-    at = end + 1 + idBytes;
-  }
-  return entries;
 }
