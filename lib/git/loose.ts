@@ -24,6 +24,12 @@ import type { Site } from './fault.js';
 /** Git makes objects read-only. */
 const OBJECT_MODE = 0o444;
 
+export interface EncodedObject {
+  readonly oid: string;
+  /** The loose file's bytes. */
+  readonly bytes: Uint8Array;
+}
+
 export class LooseObjects {
   readonly #layout: Layout;
   readonly #disk: Disk;
@@ -36,19 +42,20 @@ export class LooseObjects {
     this.#tickets = parts.tickets;
   }
 
-  /** Puts the deflated bytes of an object on disk: durable, journalled, and loose even when a pack has it. */
-  publish(oid: string, bytes: Uint8Array): void {
-    const journal = this.#journal(oid);
-    const temp = this.#tickets.temp();
-    try {
-      this.#disk.create('object.temp', temp, bytes, OBJECT_MODE);
-      this.#enterJournal(temp, journal);
-    } catch (error) {
-      this.#disk.unlink('object.temp', temp);
-      throw error;
+  /**
+   * Puts deflated objects on disk: durable, journalled, and loose even when a pack has them. Of several, the journal's
+   * folder and each fan-out folder are flushed once.
+   */
+  publish(objects: readonly EncodedObject[]): void {
+    for (const { oid, bytes } of objects) this.#enterJournal(oid, bytes);
+    this.#disk.syncDir('object.journal', join(this.#layout.shared, 'journal'));
+    const folders = new Set<string>();
+    for (const { oid } of objects) {
+      const path = this.#path(oid);
+      this.#link('object.publish', this.#journal(oid), path);
+      folders.add(dirname(path));
     }
-    this.#disk.syncDir('object.journal', dirname(journal));
-    this.#link('object.publish', journal, this.#path(oid));
+    for (const folder of folders) this.#disk.syncDir('object.publish', folder);
   }
 
   /** True when the object's loose file and journal entry are one file: written by `publish`, by whomever. */
@@ -69,7 +76,9 @@ export class LooseObjects {
     const object = this.#decode(oid, journal);
     if (object === 'missing' || object === 'damaged') return null;
     try {
-      this.#link('object.restore', journal, this.#path(oid));
+      const path = this.#path(oid);
+      this.#link('object.restore', journal, path);
+      this.#disk.syncDir('object.restore', dirname(path));
     } catch (error) {
       // A read-only git dir can be read all the same.
       if (!hasCode(error, 'permission-denied')) throw error;
@@ -98,7 +107,7 @@ export class LooseObjects {
     }
   }
 
-  /** Makes `path` a link of the journal's file, over whatever else is there, and flushes the folder. */
+  /** Makes `path` a link of the journal's file, over whatever else is there; the folder is still to be flushed. */
   #link(site: Site, journal: string, path: string): void {
     for (let tries = 0; ; tries += 1) {
       const outcome = this.#disk.link(site, journal, path);
@@ -112,7 +121,6 @@ export class LooseObjects {
       if (tries === 8) throw new DurableError('io-failed', { path, errno: 'ENOENT' });
       this.#disk.makeDir(site, dirname(path), 0o777);
     }
-    this.#disk.syncDir(site, dirname(path));
   }
 
   #replace(site: Site, journal: string, path: string): void {
@@ -121,14 +129,22 @@ export class LooseObjects {
     this.#disk.rename(site, temp, path);
   }
 
-  #enterJournal(temp: string, journal: string): void {
-    this.#makeJournal();
-    if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
-    // The folder went since this process made it (an uninstall).
-    this.#journalFlushed = false;
-    this.#makeJournal();
-    if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
-    throw new DurableError('io-failed', { path: journal, errno: 'ENOENT' });
+  #enterJournal(oid: string, bytes: Uint8Array): void {
+    const temp = this.#tickets.temp();
+    const journal = this.#journal(oid);
+    try {
+      this.#disk.create('object.temp', temp, bytes, OBJECT_MODE);
+      this.#makeJournal();
+      if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
+      // The folder went since this process made it (an uninstall).
+      this.#journalFlushed = false;
+      this.#makeJournal();
+      if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
+      throw new DurableError('io-failed', { path: journal, errno: 'ENOENT' });
+    } catch (error) {
+      this.#disk.unlink('object.temp', temp);
+      throw error;
+    }
   }
 
   /** The journal's own entries, once a process: whoever made the folder may have been killed before it flushed. */

@@ -24,6 +24,8 @@ export interface ObjectStore {
   readMany(oids: readonly string[]): AsyncIterable<ReadAnswer>;
   /** Durable, loose and journalled before it resolves; returns the object's id. */
   write(type: WrittenType, body: Uint8Array): Promise<string>;
+  /** As `write`, for several at once, which costs fewer flushes than one by one; their ids in the same order. */
+  writeAll(objects: readonly NewObject[]): Promise<string[]>;
   hash(type: ObjectType, body: Uint8Array): string;
   /** Removes an object of ours that nothing names (a superseded lease record). */
   drop(oid: string): void;
@@ -32,6 +34,11 @@ export interface ObjectStore {
 }
 
 export type WrittenType = 'commit' | 'tree' | 'blob';
+
+export interface NewObject {
+  readonly type: WrittenType;
+  readonly body: Uint8Array;
+}
 
 /** What differs between backends: encoding, and reading what is not loose. */
 export interface ObjectBackend {
@@ -72,12 +79,24 @@ export class DurableObjects implements ObjectStore {
   }
 
   async write(type: WrittenType, body: Uint8Array): Promise<string> {
-    const oid = this.hash(type, body);
-    if (this.#written.has(oid) && this.#loose.isPublished(oid)) return oid;
-    this.#loose.publish(oid, await this.#backend.encode(type, body));
-    if (this.#written.size === 1024) this.#written.clear();
-    this.#written.add(oid);
+    const [oid = ''] = await this.writeAll([{ type, body }]);
     return oid;
+  }
+
+  async writeAll(objects: readonly NewObject[]): Promise<string[]> {
+    const oids: string[] = [];
+    const fresh = new Map<string, Uint8Array>();
+    for (const { type, body } of objects) {
+      const oid = this.hash(type, body);
+      oids.push(oid);
+      if (this.#written.has(oid) && this.#loose.isPublished(oid)) continue;
+      fresh.set(oid, await this.#backend.encode(type, body));
+    }
+    if (fresh.size === 0) return oids;
+    this.#loose.publish([...fresh].map(([oid, bytes]) => ({ oid, bytes })));
+    if (this.#written.size > 1024) this.#written.clear();
+    for (const oid of fresh.keys()) this.#written.add(oid);
+    return oids;
   }
 
   async read(oid: string): Promise<GitObject | undefined> {

@@ -64,6 +64,24 @@ for (const { backend, objectFormat } of BACKENDS) {
     },
   );
 
+  rule(
+    'several at once are written as one by one, doubles and known ones included',
+    async (t, { place, storage }) => {
+      const known = await storage.objects.write('tree', Buffer.alloc(0));
+      const texts = ['a', 'b', 'a', 'c'];
+      const blobs = texts.map((text) => ({ type: 'blob' as const, body: Buffer.from(text) }));
+      const oids = await storage.objects.writeAll([...blobs, { type: 'tree', body: Buffer.alloc(0) }]);
+      t.is(oids.pop(), known);
+      t.deepEqual(
+        oids.map((oid) => place.git('cat-file', 'blob', oid)),
+        texts,
+      );
+      t.deepEqual(await storage.objects.writeAll([]), []);
+      t.deepEqual(tickets(storage), [storage.tickets.id]);
+      place.git('fsck', '--full');
+    },
+  );
+
   rule('commits and trees pass the strict checks of git', async (t, { place, storage }) => {
     const tree = await storage.objects.write('tree', Buffer.alloc(0));
     const body = commitBody({
