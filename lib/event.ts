@@ -370,7 +370,12 @@ export type EventDraft = { [T in EventType]: DraftOf<T> }[EventType];
 export interface Recorded<T extends EventType = EventType> {
   readonly commit: string;
   readonly chain: string;
-  readonly event: T extends EventType ? EventOf<T> : never;
+  readonly event: Event<T>;
+}
+
+/** Narrows a recorded event to one type. */
+export function isOf<T extends EventType>(recorded: Recorded, type: T): recorded is Recorded<T> {
+  return recorded.event.type === type;
 }
 
 export type Carried = v.InferOutput<typeof carried>;

@@ -7,7 +7,7 @@
  * Consuming is one ref move with the start (or the denial) of the invocation it allows (22): see lib/turn/call.ts.
  */
 import { DurableError } from '../errors.js';
-import type { EventDraft, Kept, Recorded } from '../event.js';
+import { isOf, type EventDraft, type Kept, type Recorded } from '../event.js';
 import { freshId } from '../host.js';
 import type { Storage } from '../git/storage.js';
 import type { ApprovalState, TaskState } from '../ledger/state.js';
@@ -97,7 +97,7 @@ export async function resolveApproval(
     },
     { lease: null, agent: 'person', workspace: approval.requested.event.workspace },
   );
-  if (recorded?.event.type !== 'approval.resolved')
+  if (recorded === undefined || !isOf(recorded, 'approval.resolved'))
     throw new RangeError('the ledger recorded something else than was appended');
   return recorded;
 }

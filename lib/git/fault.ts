@@ -49,6 +49,8 @@ export const SITES = [
   // lib/ledger
   'ledger.settle', // an event found instead of written is flushed before its receipt
   'ledger.torn', // what is left of a torn newest event goes aside
+  'journal.pack', // git makes one pack of journalled objects, in a quarantine
+  'journal.drop', // loose and journal copies of what that pack has
   // lib/git/quarantine, snapshot, keep: a checkpoint's objects and its private git dir (invariants 5, 6)
   'quarantine.make', // the folder and its owner's ticket
   'quarantine.scratch', // what only this process reads: a copy of the private index, bytes of files that keep changing

@@ -102,10 +102,10 @@ const NEAR = 32;
 async function commitAt(to: AppendTo, head: string, seq: number): Promise<string | null> {
   try {
     let at = await readEvent(to.storage, to.task, head);
-    for (let steps = 0; at.event.seq > seq && at.parent !== null && steps < NEAR; steps += 1) {
+    for (let steps = 0; at.recorded.event.seq > seq && at.parent !== null && steps < NEAR; steps += 1) {
       at = await readEvent(to.storage, to.task, at.parent);
     }
-    return at.event.seq === seq ? at.commit : null;
+    return at.recorded.event.seq === seq ? at.recorded.commit : null;
   } catch (error) {
     if (isDurableError(error)) return null;
     throw error;

@@ -11,7 +11,7 @@
  * appends of one process may run at once: they meet at the compare-and-swap like those of several processes.
  */
 import { DurableError, hasCode } from '../errors.js';
-import type { EventType, Recorded } from '../event.js';
+import { isOf, type EventType, type Recorded } from '../event.js';
 import { Contents } from '../git/contents.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
@@ -130,8 +130,7 @@ export class Ledger {
 
   /** Errors: 'ledger-damaged', 'version-unsupported'. */
   async event(commit: string): Promise<Recorded> {
-    const { chain, event } = await readEvent(this.#storage, this.task, commit);
-    return { commit, chain, event };
+    return (await readEvent(this.#storage, this.task, commit)).recorded;
   }
 
   /** The first event of each turn, newest first; each names the one before. */
@@ -180,13 +179,13 @@ export class Ledger {
 
   async *#turnStartsFrom(commit: string | null): AsyncGenerator<Recorded<'turn.started'>, void> {
     for (let at = commit; at !== null;) {
-      const { chain, event } = await readEvent(this.#storage, this.task, at);
-      if (event.type !== 'turn.started') {
+      const { recorded } = await readEvent(this.#storage, this.task, at);
+      if (!isOf(recorded, 'turn.started')) {
         const detail = 'it starts no turn, though one names it so';
         throw new DurableError('ledger-damaged', { task: this.task, commit: at, detail });
       }
-      yield { commit: at, chain, event };
-      at = event.previousTurn;
+      yield recorded;
+      at = recorded.event.previousTurn;
     }
   }
 

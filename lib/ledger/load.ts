@@ -6,7 +6,7 @@
  * to start). A state already known is folded forward by what is new.
  */
 import { DurableError, hasCode } from '../errors.js';
-import type { Carried, EventType, Recorded } from '../event.js';
+import { isOf, type Carried, type Recorded } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { foldAll, Folding, initialState, seededState } from './fold.js';
 import { decodeEvent } from './message.js';
@@ -18,9 +18,10 @@ const WALK = 40;
 /** Errors: 'ledger-damaged', 'version-unsupported'. */
 export async function loadState(storage: Storage, task: string, head: string): Promise<TaskState> {
   const newest = await readEvent(storage, task, head);
-  const start = newest.event.type === 'turn.started' ? head : newest.event.turnStart;
+  const { event } = newest.recorded;
+  const start = event.type === 'turn.started' ? head : event.turnStart;
   if (start === null) return foldRange(storage, initialState(task), { after: null, newest });
-  const started = await readEvent(storage, task, start);
+  const { recorded: started } = await readEvent(storage, task, start);
   if (!isOf(started, 'turn.started')) {
     throw damaged(
       task,
@@ -37,11 +38,15 @@ export async function advanceState(storage: Storage, known: TaskState, head: str
   const { task } = known;
   if (known.head === null) return loadState(storage, task, head);
   const newest = await readEvent(storage, task, head);
-  const gap = newest.event.seq - known.head.seq;
+  const gap = newest.recorded.event.seq - known.head.seq;
   if (gap < 1 || gap > WALK) return loadState(storage, task, head);
   const events = await walkBack(storage, newest, { task, count: gap });
   const [oldest] = events;
-  return oldest?.parent === known.head.commit ? foldAll(known, events) : loadState(storage, task, head);
+  if (oldest?.parent !== known.head.commit) return loadState(storage, task, head);
+  return foldAll(
+    known,
+    events.map(({ recorded }) => recorded),
+  );
 }
 
 /** One event. Errors: 'ledger-damaged' naming it, 'version-unsupported'. */
@@ -54,7 +59,7 @@ export async function readEvent(storage: Storage, task: string, commit: string):
       const detail = `it is an event of task ${recorded.event.task}`;
       throw new DurableError('event-invalid', { commit, detail });
     }
-    return { ...recorded, parent: raw.parents[0] ?? null };
+    return { recorded, parent: raw.parents[0] ?? null };
   } catch (error) {
     if (hasCode(error, 'event-invalid') || hasCode(error, 'object-damaged'))
       throw damaged(task, commit, error);
@@ -62,15 +67,14 @@ export async function readEvent(storage: Storage, task: string, commit: string):
   }
 }
 
-export function isOf<T extends EventType>(recorded: Recorded, type: T): recorded is Recorded<T> {
-  return recorded.event.type === type;
+export interface Linked {
+  readonly recorded: Recorded;
+  readonly parent: string | null;
 }
-
-export type Linked = Recorded & { readonly parent: string | null };
 
 async function seedFor(storage: Storage, started: Recorded<'turn.started'>): Promise<TaskState> {
   const { task, opened, carried } = started.event;
-  const first = await readEvent(storage, task, opened);
+  const { recorded: first } = await readEvent(storage, task, opened);
   if (!isOf(first, 'task.opened')) {
     throw damaged(
       task,
@@ -85,7 +89,8 @@ async function seedFor(storage: Storage, started: Recorded<'turn.started'>): Pro
 
 async function readCarried(storage: Storage, task: string, carried: Carried): Promise<Recorded[]> {
   const commits = carried.answer === null ? [carried.commit] : [carried.commit, carried.answer];
-  return Promise.all(commits.map((commit) => readEvent(storage, task, commit)));
+  const events = await Promise.all(commits.map((commit) => readEvent(storage, task, commit)));
+  return events.map(({ recorded }) => recorded);
 }
 
 interface Upward {
@@ -95,15 +100,24 @@ interface Upward {
 
 /** Folds all events after `after` up to `newest`. */
 async function foldRange(storage: Storage, from: TaskState, { after, newest }: Upward): Promise<TaskState> {
-  const count = newest.event.seq - (from.head?.seq ?? 0);
+  const count = newest.recorded.event.seq - (from.head?.seq ?? 0);
   const { task } = from;
   if (count <= WALK) {
     const events = await walkBack(storage, newest, { task, count });
     const [oldest] = events;
-    if (oldest?.parent === after) return foldAll(from, events);
+    if (oldest?.parent === after) {
+      return foldAll(
+        from,
+        events.map(({ recorded }) => recorded),
+      );
+    }
   }
   const folding = new Folding(from);
-  for await (const batch of rawEvents(storage, task, { after, to: newest.commit, oldestFirst: true })) {
+  for await (const batch of rawEvents(storage, task, {
+    after,
+    to: newest.recorded.commit,
+    oldestFirst: true,
+  })) {
     for (const { commit, message } of batch) folding.add(decodeIn(task, message, commit));
   }
   return folding.state();

@@ -10,7 +10,7 @@
  * for only where the task has a contents ref (a ledger may travel without); images of `paths` are not looked for, since
  * an intent may name bytes that never came to be.
  */
-import { chainStart } from '../canonical.js';
+import { canonicalJson, chainStart } from '../canonical.js';
 import { isDurableError } from '../errors.js';
 import type { Event, Recorded } from '../event.js';
 import { CONTENTS_PREFIX } from '../git/contents.js';
@@ -227,13 +227,7 @@ function misplaced(state: TaskState, event: Event): Wrong | null {
     event.previousCheckpoint === state.lastCheckpoint;
   if (!right)
     return { code: 'turn-start-wrong', detail: 'it does not name the turn and the checkpoint before it' };
-  const named = JSON.stringify(event.carried);
-  return named === JSON.stringify(sorted(openDecisions(state)))
+  return canonicalJson(event.carried) === canonicalJson(openDecisions(state))
     ? null
     : { code: 'carried-wrong', detail: 'it does not carry over exactly what was undecided' };
-}
-
-/** Members in the order in which canonical JSON gives them back. */
-function sorted(carried: readonly Event<'turn.started'>['carried'][number][]) {
-  return carried.map(({ answer, commit, id, kind }) => ({ answer, commit, id, kind }));
 }
