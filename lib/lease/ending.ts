@@ -6,7 +6,6 @@
  * the very write that it was stopped before.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ProcessRecord } from '../event.js';
 import { errno } from '../git/disk.js';
 import type { Host } from '../host.js';
 import { entryOf, isRunning, type ProcessIdentity } from './processes.js';
@@ -32,8 +31,6 @@ export async function endProcesses<P extends ProcessIdentity>(
   for (const one of stubborn) signal(one, 'SIGKILL');
   return awaitDeath(host, stubborn, times.killMs);
 }
-
-export type Ended = readonly ProcessRecord[];
 
 async function awaitDeath<P extends ProcessIdentity>(
   host: Host,

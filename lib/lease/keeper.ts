@@ -13,7 +13,6 @@
  * agent's death for one TTL. Nothing that the keeper does is needed for safety: killed at any point it leaves a lease
  * whose holder is judged by pid and start time, a turn that recovery finds open, and locks that name a dead owner.
  */
-import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { hasCode } from '../errors.js';
 import { Ledger } from '../ledger/ledger.js';
@@ -21,7 +20,8 @@ import type { Storage } from '../git/storage.js';
 import type { KeeperParameters } from './keeper-start.js';
 import { dropMaintenance, holdMaintenance } from './maintenance.js';
 import { recordedProcesses } from './older.js';
-import { findProcesses } from './processes.js';
+import { statOf } from './place.js';
+import { findProcesses, type ProcessIdentity } from './processes.js';
 import { isToken, readLease, type LeaseRecord } from './record.js';
 import { renewLease } from './renew.js';
 import { workspaceId } from './workspace.js';
@@ -67,7 +67,7 @@ class Keeper {
       return await this.#step();
     } catch (error) {
       if (hasCode(error, 'lease-lost')) return 'over';
-      if (!existsSync(this.#storage.layout.gitDir)) return 'gone';
+      if (this.#isGone()) return 'gone';
       const ttlMs = this.#storage.settings.ttlMs;
       return this.#died !== null && this.#since(this.#died) > ttlMs ? 'gave-up' : null;
     }
@@ -75,10 +75,10 @@ class Keeper {
 
   async #step(): Promise<KeeperEnd | null> {
     const { token, agent } = this.#parameters;
-    if (!existsSync(this.#storage.layout.gitDir)) return 'gone';
+    if (this.#isGone()) return 'gone';
     const current = await readLease(this.#storage, token.lease);
     if (current === null || !isToken(current.record, token)) return 'over';
-    if (this.#storage.identity.startOf(agent.pid) !== agent.start) return this.#interrupt(current.record);
+    if (this.#isDead(agent)) return this.#interrupt(current.record);
     const isNew = this.#seen === null;
     // Somebody else of this turn renewed (its sessions changed): that counts as one.
     if (!isNew && current.oid !== this.#seen) this.#renewed = this.#instant();
@@ -148,6 +148,21 @@ class Keeper {
           : [],
       { lease: token, agent: record.holder.agent, workspace: this.#workspace() },
     );
+  }
+
+  /** Proven, not merely unseen: a process table that cannot be read for a moment ends no turn (PROTOCOL.md 2). */
+  #isDead({ pid, start }: ProcessIdentity): boolean {
+    const { hostId: host, bootId: boot, pidNamespace } = this.#storage.identity.here();
+    return this.#storage.identity.judge({ host, boot, pidNamespace, pid, start }).verdict === 'dead';
+  }
+
+  #isGone(): boolean {
+    try {
+      return statOf(this.#storage.layout.gitDir) === null;
+    } catch {
+      // Not to be looked at for now is not gone.
+      return false;
+    }
   }
 
   #workspace(): string | null {

@@ -93,7 +93,7 @@ async function draftRecord(storage: Storage, { lease, current, request }: Take):
     epoch: (current?.record.epoch ?? 0) + 1,
     acquisition: freshId(host),
     nonce: '',
-    ttlMs: settings.ttlMs,
+    ttlMs: Math.max(SHORTEST_TTL_MS, settings.ttlMs),
     acquiredAt: now,
     renewedAt: now,
     sessions: [...(request.sessions ?? [])],
@@ -105,6 +105,8 @@ async function draftRecord(storage: Storage, { lease, current, request }: Take):
 }
 
 const OBJECTIVE_CHARACTERS = 200;
+/** A keeper looks a few times a second: a shorter TTL could not be kept. */
+const SHORTEST_TTL_MS = 1000;
 
 function takenOver(
   take: Take,

@@ -51,8 +51,10 @@ async function proofOf(
   request: TakeOverRequest,
   ended: ProcessRecord[],
 ): Promise<string | null> {
-  if (current === null || current.record.state === 'free') return null;
+  if (current === null) return null;
   const { record } = current;
+  // An agent that is asked to end may let go of its lease on the way out; its other processes may be there still.
+  if (record.state === 'free') return ended.length === 0 ? null : 'it let go when its processes were ended';
   const { verdict, why } = storage.identity.judge(record.holder);
   if (verdict === 'dead') return why;
   if (verdict === 'alive') {

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { canonicalJson, digest } from '../canonical.js';
 import { DurableError } from '../errors.js';
-import { diskError, errno } from '../git/disk.js';
+import { Disk, diskError, errno } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
 
@@ -32,7 +32,7 @@ type Place = Pick<Workspace, 'inode' | 'device' | 'boot'>;
 
 /**
  * This work tree's id; null when it has none and `create` is false. Reading never writes.
- * Errors: 'object-damaged' never; a file that is not ours to read is 'io-failed', one that does not decode is 'usage'.
+ * Errors: the disk's; 'usage' for a file that is none of ours.
  */
 export function workspaceId(storage: Storage, options: { readonly create: boolean }): string | null {
   const file = join(storage.layout.local, 'workspace');
@@ -46,7 +46,7 @@ export function workspaceId(storage: Storage, options: { readonly create: boolea
 }
 
 function createWorkspace(storage: Storage, file: string, place: Place): string {
-  const { disk } = storage;
+  const disk = diskOf(storage);
   disk.makeDir('workspace.place', storage.layout.local);
   const id = freshId(storage.host);
   const temp = writeTemp(storage, file, { v: 1, id, ...place });
@@ -62,15 +62,18 @@ function createWorkspace(storage: Storage, file: string, place: Place): string {
 
 function replaceWorkspace(storage: Storage, file: string, workspace: Workspace): void {
   const temp = writeTemp(storage, file, workspace);
-  storage.disk.rename('workspace.place', temp, file);
-  storage.disk.syncDir('workspace.place', storage.layout.local);
+  diskOf(storage).rename('workspace.place', temp, file);
+  diskOf(storage).syncDir('workspace.place', storage.layout.local);
 }
 
 function writeTemp(storage: Storage, file: string, workspace: Workspace): string {
   const temp = `${file}.${freshId(storage.host, 10)}`;
-  storage.disk.create('workspace.write', temp, Buffer.from(`${canonicalJson(workspace)}\n`));
+  diskOf(storage).create('workspace.write', temp, Buffer.from(`${canonicalJson(workspace)}\n`));
   return temp;
 }
+
+/** Flushed whatever durable.fsync says: written once, and an empty one after a power cut would hide the lease. */
+const diskOf = (storage: Storage): Disk => new Disk(storage.host.faults, true);
 
 function placeOf(storage: Storage): Place {
   const stat = statSync(storage.layout.gitDir, { bigint: true });

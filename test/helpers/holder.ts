@@ -2,7 +2,8 @@
  * A program that holds a lease and does what its standard input says, one JSON command a line, one JSON answer a line.
  * Driven by holder-process.ts; gets killed, stopped, and told to be on another host.
  *
- * Usage: node holder.js DIR, with HOLDER = { identity?, stepMs? } as JSON and DURABLE_FAULTS as a plan.
+ * Usage: node holder.js DIR, with HOLDER = { identity?, stepMs? } as JSON, DURABLE_FAULTS as a plan, and RELEASE_ON_TERM for an
+ * agent that lets go when it gets SIGTERM.
  */
 import { createInterface } from 'node:readline';
 import { spawn } from 'node:child_process';
@@ -181,6 +182,11 @@ async function answer(holder: Holder, line: string): Promise<object> {
 async function main(dir: string, options: HolderOptions): Promise<void> {
   const storage = await openStorage(dir, hostOf(options));
   const holder = new Holder(storage);
+  if (process.env['RELEASE_ON_TERM'] !== undefined) {
+    process.on('SIGTERM', () => {
+      void holder.act('release', {}).then(() => process.exit(0));
+    });
+  }
   process.stdout.write('{"ok":"ready"}\n');
   for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write(`${JSON.stringify(await answer(holder, line))}\n`);

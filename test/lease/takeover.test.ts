@@ -197,3 +197,15 @@ test('of eight takers of one dead holder one gets the lease, the others are told
   t.is(told.length, 7);
   t.true(told.every(({ fields }) => at(fields, 'holder', 'pid') === winner?.pid));
 });
+
+test('an agent that lets go when it is asked to end is still taken over from, and what it left is ended', async (t) => {
+  const place = scratch(t);
+  const marker = 'the secret of a polite agent';
+  const holder = await HolderProcess.start(t, place, { env: { RELEASE_ON_TERM: '1' } });
+  await holder.must('turn', { turn: 'turn-one', marker });
+  const background = Number(await holder.must('spawn', { marker, detached: true }));
+  const held = await takeOver(await openAs(t, place), { ...TURN, force: true });
+  t.deepEqual([isAlive(holder.pid), isAlive(background)], [false, false]);
+  t.is(held.takenOver?.proof, 'it let go when its processes were ended');
+  t.is(held.record.recovering?.turn, 'turn-one');
+});
