@@ -38,8 +38,13 @@ export class Contents {
 
   /** Keeps each entry's bytes, in one commit. Errors: 'out-of-space', 'permission-denied', 'ref-locked', 'ref-moved'. */
   async keep(entries: readonly Uint8Array[]): Promise<Kept[]> {
-    const kept: Kept[] = [];
-    for (const bytes of entries) kept.push(await this.#blob(bytes));
+    const blobs = entries.map((body) => ({ type: 'blob' as const, body }));
+    const oids = await this.#storage.objects.writeAll(blobs);
+    const kept = blobs.map(({ body }, at) => ({
+      oid: oids[at] ?? '',
+      digest: digest(body),
+      bytes: body.length,
+    }));
     if (kept.length > 0) {
       const payload = new Map(kept.map(({ oid }, index) => [String(index), oid]));
       await this.commitTree({ payload, message: `contents: ${String(kept.length)} kept` });
@@ -82,11 +87,6 @@ export class Contents {
       throw new DurableError('object-damaged', { oid: kept.oid, detail: 'its SHA-256 is another one' });
     }
     return object.body;
-  }
-
-  async #blob(bytes: Uint8Array): Promise<Kept> {
-    const oid = await this.#storage.objects.write('blob', bytes);
-    return { oid, digest: digest(bytes), bytes: bytes.length };
   }
 
   async #tree(parts: ContentParts): Promise<string> {

@@ -55,7 +55,7 @@ export async function append(to: AppendTo, decide: Decide, by: AppendBy): Promis
       settle(to.storage, to.ref);
       return plan.results;
     }
-    for (const body of plan.bodies) await to.storage.objects.write('commit', body);
+    await to.storage.objects.writeAll(plan.bodies.map((body) => ({ type: 'commit', body })));
     const move = { ref: to.ref, from, to: plan.after.head?.commit ?? '' };
     const outcome = await refs.update(
       { verify: lease === null ? [] : [lease], move },
