@@ -51,6 +51,10 @@ export class Judge {
     return this.#git(['merge-base', '--is-ancestor', commit, ref]).status === 0;
   }
 
+  isReachable(oid: string, ref: string): boolean {
+    return this.#lines(['rev-list', '--objects', ref, '--']).some((line) => line.startsWith(oid));
+  }
+
   tasks(): string[] {
     return this.#lines(['for-each-ref', '--format=%(refname)', TASKS]).map((ref) => ref.slice(TASKS.length));
   }

@@ -1,16 +1,23 @@
 /** What a workload does, by scenario; see workload.ts for what it says. */
 import type { Host } from '../../lib/host.js';
+import { append } from './scenario-append.js';
 import { lease } from './scenario-lease.js';
 import { store } from './scenario-store.js';
 
-export interface Run {
+export interface Place {
   readonly dir: string;
   readonly host: Host;
+}
+
+export interface Run extends Place {
   readonly say: (line: string) => void;
+  /** Runs the scenario's `part` in a process of its own, to its end, under a fault plan. */
+  readonly part: (faults: string) => void;
 }
 
 export interface Scenario {
-  readonly prepare: (run: Run) => Promise<void>;
+  readonly prepare: (place: Place) => Promise<void>;
+  readonly part?: (place: Place) => Promise<void>;
   readonly run: (run: Run) => Promise<void>;
   /**
    * Holds the folder to what was said and then does what a user does next, without any help: each finding is a broken
@@ -19,11 +26,9 @@ export interface Scenario {
   readonly examine: (after: After) => Promise<string[]>;
 }
 
-export interface After {
-  readonly dir: string;
+export interface After extends Place {
   readonly env: Readonly<Record<string, string>>;
-  readonly host: Host;
   readonly said: readonly string[];
 }
 
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { store, lease };
+export const SCENARIOS: Readonly<Record<string, Scenario>> = { store, append, lease };
