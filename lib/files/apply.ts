@@ -246,9 +246,8 @@ export function pruneFolders(storage: Storage, folders: Iterable<string>): void 
 function removeFolder(storage: Storage, folder: string): void {
   const { workTree } = storage.layout;
   if (statOf(workTree, folder)?.isDirectory() !== true) return;
-  if (!storage.disk.removeDir('tree.prune', fsPath(workTree, folder))) return;
-  const above = folder.includes('/') ? fsPath(workTree, folder.slice(0, folder.lastIndexOf('/'))) : workTree;
-  storage.disk.syncDir('tree.prune', above);
+  // Not flushed: an empty folder that a power cut brings back holds nothing that anybody was promised to be gone.
+  storage.disk.removeDir('tree.prune', fsPath(workTree, folder));
 }
 
 /** By bytes, as git sorts: a folder comes before what is in it. */

@@ -108,7 +108,7 @@ export class Locks {
       const outcome = this.#disk.link('claim.link', this.#tickets.path, join(this.#claims, name));
       if (outcome === 'done') return 'won';
       if (outcome === 'missing') {
-        this.#disk.makeDir('claim.link', this.#claims);
+        this.#disk.makePassingDir('claim.link', this.#claims);
         continue;
       }
       const claimant = readTicket(join(this.#claims, name));

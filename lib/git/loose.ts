@@ -76,9 +76,7 @@ export class LooseObjects {
     const object = this.#decode(oid, journal);
     if (object === 'missing' || object === 'damaged') return null;
     try {
-      const path = this.#path(oid);
-      this.#link('object.restore', journal, path);
-      this.#disk.syncDir('object.restore', dirname(path));
+      this.#link('object.restore', journal, this.#path(oid));
     } catch (error) {
       // A read-only git dir can be read all the same.
       if (!hasCode(error, 'permission-denied')) throw error;
@@ -109,6 +107,8 @@ export class LooseObjects {
 
   /** Makes `path` a link of the journal's file, over whatever else is there; the folder is still to be flushed. */
   #link(site: Site, journal: string, path: string): void {
+    // What a reader puts back is promised by nobody: the journal has it, and the next reader does the same.
+    const isPromised = site !== 'object.restore';
     for (let tries = 0; ; tries += 1) {
       const outcome = this.#disk.link(site, journal, path);
       if (outcome === 'done') break;
@@ -119,7 +119,8 @@ export class LooseObjects {
       }
       // A fan-out folder that git removed, empty, between two tries; or the journal's entry was dropped.
       if (tries === 8) throw new DurableError('io-failed', { path, errno: 'ENOENT' });
-      this.#disk.makeDir(site, dirname(path), 0o777);
+      if (isPromised) this.#disk.makeDir(site, dirname(path), 0o777);
+      else this.#disk.makePassingDir(site, dirname(path), 0o777);
     }
   }
 

@@ -137,7 +137,7 @@ export class FileRefs implements RefStore {
       if (outcome === 'missing') {
         // Beside us `git pack-refs` and gc remove ref folders that they have emptied.
         this.#typed(ref, () => {
-          disk.makeDir('ref.lock', dirname(lock), 0o777);
+          disk.makePassingDir('ref.lock', dirname(lock), 0o777);
         });
         continue;
       }

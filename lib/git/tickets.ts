@@ -137,7 +137,7 @@ export class Tickets {
       hostname: here.hostname,
       text: `a lock of git-durable, held by process ${String(self.pid)} on ${here.hostname}; it goes when that process lets go or is dead`,
     };
-    this.#disk.makeDir('ticket.write', this.#dir);
+    this.#disk.makePassingDir('ticket.write', this.#dir);
     this.#disk.create('ticket.write', path, Buffer.from(`${JSON.stringify(ticket)}\n`, 'utf8'));
     return { id, path, inode: statSync(path, { bigint: true }).ino };
   }

@@ -27,7 +27,12 @@ export function holdMaintenance(storage: Storage, pid: number): boolean {
   if (found?.pid === pid && Math.abs(storage.host.now().getTime() - found.writtenAt) < REFRESH_MS)
     return true;
   const temp = `${file}.${freshId(storage.host, 10)}`;
-  storage.disk.create('maintenance.hold', temp, Buffer.from(`${String(pid)} ${hostName(storage)}`), 0o644);
+  storage.disk.createPassing(
+    'maintenance.hold',
+    temp,
+    Buffer.from(`${String(pid)} ${hostName(storage)}`),
+    0o644,
+  );
   if (found !== null) return storage.disk.rename('maintenance.hold', temp, file) === 'done';
   const linked = storage.disk.link('maintenance.hold', temp, file) === 'done';
   storage.disk.unlink('maintenance.hold', temp);

@@ -248,7 +248,7 @@ export const stageDir = (storage: Storage, epoch: number): string => join(stageR
 /** Made once, by the acquisition, after its swap; never again by a writer (that reopened the window). */
 export function makeStage(storage: Storage, epoch: number): string {
   const dir = stageDir(storage, epoch);
-  storage.disk.makeDir('stage.make', dir);
+  storage.disk.makePassingDir('stage.make', dir);
   return dir;
 }
 
@@ -266,8 +266,8 @@ export function revokeOlder(storage: Storage, epoch: number): number[] {
 export function revokeStage(storage: Storage, epoch: number): void {
   const root = stageRoot(storage);
   const away = join(root, `revoked-${String(epoch)}-${freshId(storage.host, 8)}`);
-  if (storage.disk.rename('stage.revoke', stageDir(storage, epoch), away) === 'done')
-    storage.disk.syncDir('stage.revoke', root);
+  // Not flushed: it stops living writers, and a power cut stops them all.
+  storage.disk.rename('stage.revoke', stageDir(storage, epoch), away);
 }
 
 /** Revoked stages of epochs up to `epoch`, absolute paths, oldest first: what was replaced last before a death lies in them. */

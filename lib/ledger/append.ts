@@ -79,7 +79,6 @@ export async function append(to: AppendTo, decide: Decide, by: AppendBy): Promis
 function settle(storage: Storage, ref: string): void {
   const path = join(storage.layout.commonDir, ref);
   if (!existsSync(path)) return;
-  storage.disk.syncFile('ledger.settle', path);
   storage.disk.syncDir('ledger.settle', dirname(path));
 }
 

@@ -122,12 +122,6 @@ export class Judge {
     return oids.filter((_, index) => contents[index] === undefined);
   }
 
-  /** Names below a folder of the git dir that end so; for locks and temporary files left behind. */
-  leftBehind(pattern: string): string[] {
-    const found = spawnSync('find', ['.git', '-name', pattern], { cwd: this.#dir, encoding: 'utf8' });
-    return found.stdout.split('\n').filter((line) => line !== '');
-  }
-
   #contents(oids: readonly string[]): (string | undefined)[] {
     if (oids.length === 0) return [];
     const { stdout } = this.#git(['cat-file', '--batch'], oids.join('\n') + '\n');

@@ -3,6 +3,7 @@ import { openStorage, type Storage } from '../../lib/git/storage.js';
 import { acquire } from '../../lib/lease/acquire.js';
 import type { Held } from '../../lib/lease/hold.js';
 import { workspaceId } from '../../lib/lease/workspace.js';
+import { openTask } from '../../lib/ledger/ledger.js';
 import { Judge } from './ledger-judge.js';
 import type { After, Run, Scenario } from './scenarios.js';
 import { outOfPlace, placeTree, readTree, treeAt, type Leaf, type Tree } from './tree-state.js';
@@ -17,24 +18,29 @@ const REQUEST = {
 } as const;
 
 export const lease: Scenario = {
-  // Ends without letting go: its process is dead when the run begins.
-  prepare: async ({ dir, host }) => {
+  prepare: ({ dir }) => {
     placeTree(dir, treeAt(0));
+    return Promise.resolve();
+  },
+
+  // Ends without letting go: a dead holder, with something in its stage.
+  part: async ({ dir, host }) => {
     const storage = await openStorage(dir, host);
     const held = await acquire(storage, REQUEST);
     held.stage.write(Buffer.from('left in the stage'), 0o666);
   },
 
-  run: async ({ dir, host, say }: Run) => {
+  run: async ({ dir, host, say, part }: Run) => {
     const storage = await openStorage(dir, host);
     say('begin lease');
+    await openTask(storage, { objective: 'an earlier task', agent: 'workload', workspace: null });
     for (let round = 0; round < 2; round += 1) {
+      if (round === 1) part('');
       const held = await acquire(storage, REQUEST);
       say(`ack held ${named(storage, held)}`);
       await held.renew();
       say(`ack held ${named(storage, held)}`);
-      await write(held, round);
-      say(`ack written ${String(round + 1)}`);
+      await write(held, round, say);
       await held.release();
       say(`ack free ${named(storage, held)}`);
     }
@@ -51,7 +57,7 @@ export const lease: Scenario = {
     findings.push(...heldTo(judge, acks.at(-1)));
     findings.push(
       ...outOfPlace(readTree(dir), [fileStates(written), fileStates(written + 1)]).map(
-        (path) => `${path} is neither before nor after step ${String(written)}`,
+        (path) => `${path} is neither before nor after change ${String(written)}`,
       ),
     );
     const storage = await openStorage(dir, host);
@@ -84,25 +90,28 @@ function named(storage: Storage, { token }: Held): string {
   return `${workspaceId(storage, { create: false }) ?? '-'} ${String(token.epoch)}`;
 }
 
-/** Takes one file away, replaces one, makes one in a new folder, each through the stage. */
-async function write(held: Held, round: number): Promise<void> {
-  const next = fileStates(round + 1);
+/** Takes one file away, replaces one, makes one in a new folder, each through the stage, and says so after each. */
+async function write(held: Held, round: number, say: Run['say']): Promise<void> {
+  const next = fileStates(3 * round + 3);
   const { kept: removed } = await held.stage.remove(round === 0 ? 'tool.sh' : 'link');
   held.stage.discard(removed);
-  for (const path of ['a.txt', `new ${String(round + 1)}/file`]) {
+  say('ack written');
+  for (const path of ['a.txt', `new ${String(round)}/file`]) {
     const temp = held.stage.write(Buffer.from(next.get(path)?.content ?? ''), 0o666);
     const { kept } = await held.stage.publish(temp, path);
     held.stage.discard(kept);
+    say('ack written');
   }
 }
 
+/** The tree after so many of these changes. */
 function fileStates(written: number): Tree {
   const tree = new Map<string, Leaf>(treeAt(0));
-  if (written >= 1) tree.delete('tool.sh');
-  if (written >= 2) tree.delete('link');
-  for (let round = 1; round <= Math.min(written, 2); round += 1) {
-    tree.set('a.txt', { content: `written in round ${String(round)}\n`, mode: '100644' });
-    tree.set(`new ${String(round)}/file`, { content: `new in round ${String(round)}\n`, mode: '100644' });
+  for (let round = 0; round < 2; round += 1) {
+    const content = `written in round ${String(round)}\n`;
+    if (written > 3 * round) tree.delete(round === 0 ? 'tool.sh' : 'link');
+    if (written > 3 * round + 1) tree.set('a.txt', { content, mode: '100644' });
+    if (written > 3 * round + 2) tree.set(`new ${String(round)}/file`, { content, mode: '100644' });
   }
   return tree;
 }

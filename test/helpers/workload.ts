@@ -25,7 +25,7 @@ const spoken: Omit<Run, 'host'> = {
     writeSync(1, `${line}\n`);
   },
   part: (faults) => {
-    const env = { ...process.env, DURABLE_FAULTS: `trace,${faults}` };
+    const env = { ...process.env, DURABLE_FAULTS: faults === '' ? 'trace' : `trace,${faults}` };
     spawnSync(process.execPath, [fileURLToPath(import.meta.url), name, 'part', dir], {
       env,
       stdio: 'ignore',
