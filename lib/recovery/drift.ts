@@ -7,8 +7,10 @@
  *
  * "Differs" is what git calls different: a file is compared as git would store it, after the user's own filters and
  * end-of-line rules (`git hash-object` on the path), and a difference in the execute bit counts unless core.fileMode is
- * off. An ignored file is never listed. Where git's answer depends on what it remembers in the index (a blob stored with
- * CRLF under `text`, an assume-unchanged or skip-worktree path) either answer counts as agreement.
+ * off. An ignored file is never listed. Where git's answer depends on what the index remembers, either answer counts as
+ * agreement: a file that is stored as HEAD has it but has another size than git remembers (CRLF become LF: `git status` says
+ * modified, `git diff` shows nothing), one that has HEAD's bytes though its filters would change them, and a path the user told git not
+ * to look at.
  *
  * Only reads, with git's optional locks off. Costs one status, and for the touched paths at most one hash-object and one
  * check-ignore, and the tree objects of the folders above them.
@@ -24,6 +26,8 @@ export interface Status {
   readonly dirty: ReadonlySet<string>;
   /** Those whose staged half differs from HEAD (or is unmerged). */
   readonly staged: ReadonlySet<string>;
+  /** Those of which only the work tree's half is modified. */
+  readonly modified: ReadonlySet<string>;
 }
 
 /** A path the turn touched, as it is now; null where no file is. */
@@ -45,8 +49,9 @@ export async function findDrift(
   const names = new Set(touched.map(({ path }) => path));
   const expected = new Set([...baseline.dirty].filter((path) => !names.has(path)));
   for (const { path } of touched) {
-    if (baseline.staged.has(path) || compared.get(path) === 'differs') expected.add(path);
-    else if (compared.get(path) === 'either' && status.dirty.has(path)) expected.add(path);
+    const likeness = compared.get(path) ?? 'either';
+    const isTolerated = likeness === 'same' ? status.modified.has(path) : status.dirty.has(path);
+    if (baseline.staged.has(path) || likeness === 'differs' || isTolerated) expected.add(path);
   }
   // A submodule with a touched path in it is listed by its own name.
   const isAbove = (path: string): boolean => touched.some((one) => one.path.startsWith(`${path}/`));
@@ -60,11 +65,13 @@ export async function findDrift(
 export function parseStatus(bytes: Buffer): Status {
   const dirty = new Set<string>();
   const staged = new Set<string>();
+  const modified = new Set<string>();
   const fields = splitPaths(bytes);
   for (let at = 0; at < fields.length; at += 1) {
     const field = fields[at] ?? '';
     const [x = ' ', path] = [field.at(0), field.slice(3)];
     dirty.add(path);
+    if (field.startsWith(' M')) modified.add(path);
     if (x !== ' ' && x !== '?' && x !== '!') staged.add(path);
     if (!/[RC]/.test(field.slice(0, 2))) continue;
     at += 1;
@@ -72,7 +79,7 @@ export function parseStatus(bytes: Buffer): Status {
     if (old !== undefined && field.slice(0, 2).includes('R')) dirty.add(old);
     if (old !== undefined && x === 'R') staged.add(old);
   }
-  return { dirty, staged };
+  return { dirty, staged, modified };
 }
 
 type Likeness = 'same' | 'differs' | 'either';

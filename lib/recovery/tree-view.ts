@@ -29,13 +29,13 @@ export class TreeView {
   }
 
   async leaf(path: string): Promise<TreeLeaf | null> {
-    let found: TreeLeaf | null = this.#root === null ? null : { mode: '40000', oid: this.#root };
+    let found: TreeLeaf | null = this.#root === null ? null : { mode: '040000', oid: this.#root };
     for (const name of path.split('/')) {
       if (found === null || found.mode === '160000') return found;
-      if (found.mode !== '40000') return null;
+      if (found.mode !== '040000') return null;
       found = (await this.#folder(found.oid)).get(name) ?? null;
     }
-    return found?.mode === '40000' ? null : found;
+    return found?.mode === '040000' ? null : found;
   }
 
   async #folder(oid: string): Promise<ReadonlyMap<string, TreeLeaf>> {

@@ -1,6 +1,7 @@
 /** A turn under its lease, made by hand: what the tests of files and recovery stand on. */
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { Image, Recorded, Touched } from '../../lib/event.js';
@@ -21,6 +22,13 @@ export interface TurnOptions {
   readonly objective?: string;
   readonly marker?: string;
   readonly checkpoint?: string;
+  /** The turn's holder is a process that has ended. */
+  readonly dead?: boolean;
+}
+
+/** A process that was, and is not any more. */
+export function endedProcess(): { pid: number; start: string } {
+  return { pid: spawnSync('true').pid, start: '1' };
 }
 
 export async function openTurn(storage: Storage, options: TurnOptions = {}): Promise<TurnPlace> {
@@ -33,6 +41,7 @@ export async function openTurn(storage: Storage, options: TurnOptions = {}): Pro
     objective,
     agent: 'tester',
     ...(options.marker === undefined ? {} : { marker: options.marker }),
+    ...(options.dead === true ? { holderProcess: endedProcess() } : {}),
   });
   const workspace = workspaceId(storage, { create: true });
   const ledger = await openTask(storage, { task, objective, agent: 'tester', workspace });
