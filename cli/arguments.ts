@@ -9,12 +9,12 @@ export class Arguments {
   }
 
   flag(name: string): boolean {
-    return this.#values[name] === true;
+    return this.#last(name) === true;
   }
 
   /** The option's text, null when it was not given. */
   text(name: string): string | null {
-    const value = this.#values[name];
+    const value = this.#last(name);
     return typeof value === 'string' ? value : null;
   }
 
@@ -27,7 +27,7 @@ export class Arguments {
 
   /** A whole number from `least` up, null when it was not given. */
   count(name: string, least = 0): number | null {
-    const value = this.#values[name];
+    const value = this.#last(name);
     if (value === undefined) return null;
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value;
     throw usage(`--${name} takes a whole number from ${String(least)} up`);
@@ -35,7 +35,7 @@ export class Arguments {
 
   /** Seconds, with a fraction, null when it was not given. */
   seconds(name: string): number | null {
-    const value = this.#values[name];
+    const value = this.#last(name);
     if (value === undefined) return null;
     if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
     throw usage(`--${name} takes a number of seconds`);
@@ -44,6 +44,12 @@ export class Arguments {
   words(name: string): string[] {
     const value = this.#values[name];
     return Array.isArray(value) ? value.filter((word) => typeof word === 'string') : [];
+  }
+
+  /** Of an option given twice the last one counts. */
+  #last(name: string): unknown {
+    const value = this.#values[name];
+    return Array.isArray(value) ? (value.at(-1) as unknown) : value;
   }
 }
 

@@ -51,8 +51,6 @@ function build(verbs: readonly VerbDefinition[], choose: (verb: VerbDefinition) 
       'dot-notation': false,
       'camel-case-expansion': false,
       'boolean-negation': false,
-      'duplicate-arguments-array': false,
-      'flatten-duplicate-arrays': false,
     })
     .usage(
       'durable VERB [options]\n\nMakes any coding agent recoverable with nothing but the Git repository.',

@@ -28,7 +28,7 @@ export async function startOrRecover(
     if (action === null) throw error;
     const { task, turn } = error.fields;
     const done = await output.progress('repairing', () => repository.recover({ action, turn }));
-    output.note(`turn ${turn} is recovered (${action}); undo: durable restore ${done.checkpoint ?? '-'}`);
+    output.note(`turn ${turn} is recovered (${action}); undo: git durable restore ${done.checkpoint ?? '-'}`);
     return repository.startTurn({ task, ...options });
   }
 }

@@ -19,7 +19,7 @@ export async function run(context: VerbContext): Promise<number> {
     output.result({ pending, resolved }, () => {
       output.table([...pending.map(pendingRow), ...resolved.map(resolvedRow)]);
       const [first] = pending;
-      output.line(first === undefined ? 'nothing waits' : `next: durable approve ${first.id}`);
+      output.line(first === undefined ? 'nothing waits' : `next: git durable approve ${first.id}`);
     });
     return EXIT.done;
   });

@@ -34,8 +34,9 @@ export async function run(context: VerbContext): Promise<number> {
 function callOf(context: VerbContext): Call {
   const tool = context.arguments.text('tool');
   const args = context.arguments.text('args');
-  if (tool === null || tool === '') throw usage('name the tool: durable ask --tool NAME --args JSON');
-  if (args === null) throw usage('give its exact arguments: durable ask --tool NAME --args JSON, or @FILE');
+  if (tool === null || tool === '') throw usage('name the tool: git durable ask --tool NAME --args JSON');
+  if (args === null)
+    throw usage('give its exact arguments: git durable ask --tool NAME --args JSON, or @FILE');
   if (context.command?.length === 0) throw usage("'--' stands before a command");
   return { tool, args: argumentsText(context, args), cwd: context.dir };
 }
@@ -95,7 +96,7 @@ function tell({ output }: VerbContext, answer: Answer): number {
     if (state === 'rejected') output.raw(feedback);
   });
   output.note(
-    `approval ${approval} is ${state}${state === 'pending' ? `; answer it: durable approve ${approval}` : ''}`,
+    `approval ${approval} is ${state}${state === 'pending' ? `; answer it: git durable approve ${approval}` : ''}`,
   );
   return CODES[state];
 }

@@ -15,7 +15,7 @@ export async function run(context: VerbContext): Promise<number> {
     output.result({ workspace, created, dryRun, fence: 'off', files }, () => {
       for (const file of files) output.table([[dryRun ? 'would create' : 'created', file]]);
       if (files.length === 0) output.line('nothing to do: this work tree has its id');
-      output.line(dryRun ? 'next: durable init' : 'next: durable run -- CMD');
+      output.line(dryRun ? 'next: git durable init' : 'next: git durable run -- CMD');
     });
     return EXIT.done;
   } finally {
@@ -27,7 +27,7 @@ function refuseLater(words: Arguments, version: string): void {
   const agent = words.text('agent');
   if (agent !== null)
     throw usage(
-      `git-durable ${version} installs no hooks of '${agent}' yet; start it with: durable run -- ${agent}`,
+      `git-durable ${version} installs no hooks of '${agent}' yet; start it with: git durable run -- ${agent}`,
     );
   if (words.flag('shared'))
     throw usage(`git-durable ${version} installs nothing that is shared; leave --shared out`);

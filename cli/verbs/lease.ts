@@ -59,5 +59,5 @@ function describe(output: Output, lease: LeaseStatus | null): void {
     ['since', lease.acquiredAt],
     ['renewed', lease.renewedAt],
   ]);
-  if (!alive) output.line('next: durable recover');
+  if (!alive) output.line('next: git durable recover');
 }

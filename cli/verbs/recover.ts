@@ -33,7 +33,7 @@ function actionOf(words: Arguments): RepairAction | null {
   if (given.length > 1) throw usage(`choose one of ${given.map((one) => `--${one}`).join(' and ')}`);
   const wanted = action ?? (words.flag('take-over') ? 'keep' : null);
   if (wanted !== null && words.flag('all'))
-    throw usage("--all only reports; repair in the work tree it was in, with 'durable -C DIR recover'");
+    throw usage("--all only reports; repair in the work tree it was in, with 'git durable -C DIR recover'");
   return wanted;
 }
 
@@ -83,7 +83,7 @@ function describeRepair(output: Output, done: RepairResult): void {
     ...done.removed.map((path) => ['removed', displayPath(path)]),
   ]);
   output.line(`turn ${done.turn} is recovered (${done.action})`);
-  if (done.checkpoint !== null) output.line(`undo: durable restore ${done.checkpoint}`);
+  if (done.checkpoint !== null) output.line(`undo: git durable restore ${done.checkpoint}`);
 }
 
 /** The field names are a contract. */
@@ -164,9 +164,9 @@ function describe(output: Output, turn: InterruptedTurn): void {
   );
   output.line();
   output.table([
-    ['next:', 'durable recover --keep', 'leave every file as it is'],
-    ['', 'durable recover --roll-back', 'every file to where it was'],
-    ['', 'durable recover --roll-forward', 'every file to its intended content'],
+    ['next:', 'git durable recover --keep', 'leave every file as it is'],
+    ['', 'git durable recover --roll-back', 'every file to where it was'],
+    ['', 'git durable recover --roll-forward', 'every file to its intended content'],
   ]);
 }
 

@@ -5,6 +5,6 @@ import type { VerbContext } from '../verb.js';
 
 export function run(context: VerbContext): Promise<number> {
   const feedback = context.arguments.text('feedback');
-  if (feedback === null) throw usage("say why: durable reject ID --feedback TEXT ('' for no reason)");
+  if (feedback === null) throw usage("say why: git durable reject ID --feedback TEXT ('' for no reason)");
   return answer(context, { verb: 'reject', decision: 'rejected', feedback });
 }

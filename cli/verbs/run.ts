@@ -39,7 +39,7 @@ export async function run(context: VerbContext): Promise<number> {
 function commandOf(context: VerbContext): readonly string[] {
   const { command, output } = context;
   if (command === null || command.length === 0)
-    throw usage("'run' takes a command after '--': durable run -- CMD");
+    throw usage("'run' takes a command after '--': git durable run -- CMD");
   if (output.json)
     throw usage("'run' leaves standard output to its command; use --report FILE in place of --json");
   return command;

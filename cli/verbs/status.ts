@@ -83,8 +83,8 @@ const counted = (count: number, what: string): Cell =>
   count === 0 ? { text: 'none', style: 'dim' } : { text: `${String(count)} ${what}`, style: 'yellow' };
 
 function nextCommand(status: Status): string | null {
-  if (status.interrupted.length > 0) return 'durable recover';
-  if (status.approvals > 0) return 'durable approvals';
-  if (status.lease === null) return 'durable run -- CMD';
-  return status.turn === null ? null : `durable log --turn ${status.turn.id}`;
+  if (status.interrupted.length > 0) return 'git durable recover';
+  if (status.approvals > 0) return 'git durable approvals';
+  if (status.lease === null) return 'git durable run -- CMD';
+  return status.turn === null ? null : `git durable log --turn ${status.turn.id}`;
 }

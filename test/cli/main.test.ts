@@ -72,6 +72,12 @@ test('--help of the program names every verb, and of a verb every option of it',
     t.regex(recover, new RegExp(`-${option}\\b`));
 });
 
+test('of an option given twice the last one counts', (t) => {
+  const place = scratch(t, { repository: false });
+  const twice = durable(place, ['init', '--fence', 'strict', '--fence', 'off', '--shared', '--shared']);
+  t.regex(twice.stderr, /leave --shared out/);
+});
+
 test('the command line of a user with another language is answered the same', (t) => {
   const place = scratch(t, { repository: false });
   const ran = durable(place, ['restore'], { env: { LC_ALL: 'de_DE.UTF-8', LANG: 'de_DE.UTF-8' } });

@@ -4,26 +4,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { processTable } from '../../lib/lease/processes.js';
+import { events, last, type Line } from '../helpers/events.js';
 import { stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 const LISTENER = fileURLToPath(new URL('../helpers/signal-listener.js', import.meta.url));
 
-type Line = Readonly<Record<string, unknown>>;
-
-function events(place: Scratch, ...words: readonly string[]): Line[] {
-  const ran = durable(place, ['log', '--json', ...words]);
-  return ran.stdout
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Line);
-}
-
 const typesOf = (lines: readonly Line[]): unknown[] => lines.map((line) => line['type']);
-const last = (lines: readonly Line[], type: string): Line | undefined =>
-  lines.filter((line) => line['type'] === type).at(-1);
-
 function report(place: Scratch, name = 'report.json'): Line {
   return JSON.parse(readFileSync(join(place.dir, name), 'utf8')) as Line;
 }

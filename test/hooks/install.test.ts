@@ -1,23 +1,9 @@
-import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import { listing } from '../helpers/listing.js';
 import { durable } from '../helpers/program.js';
 import { scratch } from '../helpers/scratch.js';
-
-/** Every path below a folder with its kind, mode and digest. */
-function listing(root: string, at = ''): string[] {
-  return readdirSync(join(root, at))
-    .sort()
-    .flatMap((name) => {
-      const path = join(at, name);
-      const stat = lstatSync(join(root, path));
-      const mode = (stat.mode & 0o777).toString(8);
-      if (stat.isDirectory()) return [`${path}/ ${mode}`, ...listing(root, path)];
-      const bytes = stat.isSymbolicLink() ? readlinkSync(join(root, path)) : readFileSync(join(root, path));
-      return [`${path} ${mode} ${createHash('sha256').update(bytes).digest('hex')}`];
-    });
-}
 
 test('init gives the work tree an id, prints each file it touches, and twice is once', (t) => {
   const place = scratch(t);
