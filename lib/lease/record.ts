@@ -19,7 +19,7 @@ import { canonicalJson } from '../canonical.js';
 import { DurableError } from '../errors.js';
 import { SCHEMAS } from '../event.js';
 import { freshId } from '../host.js';
-import { commitBody, parseCommit, treeBody } from '../git/objects-format.js';
+import { commitBody, parseCommit, treeBody, type GitObject } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
 
 export const LEASE_PREFIX = 'refs/durable/leases/';
@@ -82,7 +82,8 @@ export const leaseRef = (lease: string): string => `${LEASE_PREFIX}${lease}`;
 
 /**
  * The record that stands now, or null when the lease was never held.
- * Errors: 'object-missing' when the ref points at nothing, 'version-unsupported', 'io-failed'.
+ * Errors: 'object-missing' when the ref points at nothing, 'object-damaged' when at something else, 'version-unsupported', the
+ * disk's.
  */
 export async function readLease(storage: Storage, lease: string): Promise<CurrentLease | null> {
   const ref = leaseRef(lease);
@@ -92,7 +93,7 @@ export async function readLease(storage: Storage, lease: string): Promise<Curren
     const known = decoded(storage).get(oid);
     if (known !== undefined) return { oid, record: known };
     const object = await storage.objects.read(oid);
-    if (object !== undefined) return { oid, record: remember(storage, oid, decodeRecord(oid, object.body)) };
+    if (object !== undefined) return { oid, record: remember(storage, oid, decodeRecord(oid, object)) };
     // A renewal drops the record it superseded: gone and moved on is normal, gone and still named is damage.
     if (storage.refs.read(ref) === oid) throw new DurableError('object-missing', { oid, needed: ref });
   }
@@ -168,7 +169,9 @@ function subject(record: LeaseRecord): string {
   return `lease held: ${record.holder.agent}, ${record.kind} ${record.turn ?? '-'}, ${epoch}`.slice(0, 200);
 }
 
-function decodeRecord(oid: string, body: Buffer): LeaseRecord {
+function decodeRecord(oid: string, { type, body }: GitObject): LeaseRecord {
+  if (type !== 'commit')
+    throw new DurableError('object-damaged', { oid, detail: `a ${type}, not a lease record` });
   const line = parseCommit(body).message.trimEnd().split('\n').at(-1) ?? '';
   let value: unknown;
   try {
