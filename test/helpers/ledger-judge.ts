@@ -55,6 +55,11 @@ export class Judge {
     return this.#lines(['rev-list', '--objects', ref, '--']).some((line) => line.startsWith(oid));
   }
 
+  /** Whether a commit is reachable from the contents of some task. */
+  isKept(commit: string): boolean {
+    return this.#lines(['for-each-ref', '--contains', commit, 'refs/durable/checkpoints/']).length > 0;
+  }
+
   tasks(): string[] {
     return this.#lines(['for-each-ref', '--format=%(refname)', TASKS]).map((ref) => ref.slice(TASKS.length));
   }

@@ -1,8 +1,12 @@
 /** What a workload does, by scenario; see workload.ts for what it says. */
 import type { Host } from '../../lib/host.js';
 import { append } from './scenario-append.js';
+import { checkpoint } from './scenario-checkpoint.js';
 import { lease } from './scenario-lease.js';
+import { recovery } from './scenario-recovery.js';
+import { restore } from './scenario-restore.js';
 import { store } from './scenario-store.js';
+import { transaction } from './scenario-transaction.js';
 
 export interface Place {
   readonly dir: string;
@@ -31,4 +35,12 @@ export interface After extends Place {
   readonly said: readonly string[];
 }
 
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { store, append, lease };
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  store,
+  append,
+  lease,
+  transaction,
+  checkpoint,
+  restore,
+  recovery,
+};

@@ -1,0 +1,51 @@
+/** Checkpoints by hand of a tree that a person changes in between; each must come back byte for byte. */
+import { openRepository } from '../../lib/repository.js';
+import { afterwards } from './aftermath.js';
+import { asUser } from './as-user.js';
+import { Judge } from './ledger-judge.js';
+import type { After, Run, Scenario } from './scenarios.js';
+import { placeTree, readTree, treeAt, treeDigest } from './tree-state.js';
+
+export const checkpoint: Scenario = {
+  prepare: ({ dir }) => {
+    placeTree(dir, treeAt(0));
+    return Promise.resolve();
+  },
+
+  run: async ({ dir, host, say }: Run) => {
+    const repository = await openRepository(dir, host);
+    say('begin checkpoint');
+    for (const state of [0, 1, 2]) {
+      asUser(() => {
+        placeTree(dir, treeAt(state));
+      });
+      const { checkpoint: taken } = await repository.checkpoint({ message: `state ${String(state)}` });
+      say(`ack checkpoint ${taken} ${treeDigest(treeAt(state))}`);
+    }
+    await repository.close();
+    say('end checkpoint');
+  },
+
+  examine: async ({ dir, env, host, said }: After) => {
+    const judge = new Judge(dir, env);
+    const findings = judge.fsck().map((line) => `fsck: ${line}`);
+    const acks = said.filter((line) => line.startsWith('ack checkpoint')).map((line) => line.split(' '));
+    const repository = await openRepository(dir, host);
+    const taken = judge
+      .tasks()
+      .flatMap((task) => judge.ledger(task).events.map(({ fields }) => fields['checkpoint']));
+    for (const [, , id = '', digest = ''] of acks) {
+      if (judge.checkpoint(id) !== digest) findings.push(`checkpoint ${id} is not whole`);
+      if (!judge.isKept(id)) findings.push(`checkpoint ${id} is not reachable`);
+      if (!taken.includes(id)) findings.push(`checkpoint ${id} is in no ledger`);
+      await repository.restore({ checkpoint: id });
+      if (treeDigest(readTree(dir)) !== digest) findings.push(`checkpoint ${id} did not come back`);
+    }
+    const again = await repository.checkpoint({ message: 'again' });
+    if (judge.checkpoint(again.checkpoint) !== treeDigest(readTree(dir)))
+      findings.push('the next checkpoint is not what is on disk');
+    findings.push(...(await afterwards(repository, judge)));
+    await repository.close();
+    return findings;
+  },
+};
