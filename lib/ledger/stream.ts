@@ -32,12 +32,14 @@ export async function* rawEvents(
   range: Range,
 ): AsyncGenerator<readonly RawEvent[], void> {
   let given = 0;
+  if (range.to === range.after) return;
   try {
     for await (const batch of listed(storage, range)) {
       given += batch.length;
       yield batch;
     }
-    return;
+    // Of a tree or a blob rev-list lists nothing, and calls that a success.
+    if (given > 0) return;
   } catch (error) {
     if (!hasCode(error, 'git-failed')) throw error;
   }
@@ -137,7 +139,7 @@ export async function pathOf(
     '--',
   ];
   const listing = await storage.git.run(args);
-  if (listing.code !== 0) return walkedPath(storage, task, range);
+  if (listing.code !== 0 || listing.stdout.length === 0) return walkedPath(storage, task, range);
   return { commits: listing.stdout.toString('latin1').trimEnd().split('\n'), damage: null };
 }
 

@@ -1,11 +1,12 @@
 /**
- * node append-child.js DIR TASK NAME COUNT: appends COUNT observations and prints the commit of each receipt.
+ * node append-child.js DIR TASK NAME COUNT [stay]: appends COUNT observations and prints the commit of each receipt;
+ * with `stay` it lives on until it is killed.
  */
 import { openStorage } from '../../lib/git/storage.js';
 import { systemHost } from '../../lib/host.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
 
-const [dir = '.', task = '', name = '', count = '0'] = process.argv.slice(2);
+const [dir = '.', task = '', name = '', count = '0', stay = ''] = process.argv.slice(2);
 const storage = await openStorage(dir, systemHost());
 const ledger = Ledger.open(storage, task);
 for (let n = 0; n < Number(count); n += 1) {
@@ -19,4 +20,5 @@ for (let n = 0; n < Number(count); n += 1) {
   });
   process.stdout.write(`${recorded?.commit ?? 'nothing'}\n`);
 }
-await storage.close();
+if (stay === '') await storage.close();
+else setInterval(() => undefined, 60_000);
