@@ -97,7 +97,12 @@ export class Application {
 
   /** Throws 'conflict' when a path does not hold its old image, 'path-refused' when it is reached through a link. */
   check(): void {
-    for (const { move } of this.#landings) this.#demand(move);
+    // Beyond a link that `run` removes first there is nothing yet that could be looked at; `run` checks it again.
+    const removed = new Set(
+      this.#landings.filter(({ move }) => move.to === null).map(({ move }) => move.path),
+    );
+    for (const { move } of this.#landings)
+      if (!foldersAbove(move.path).some((folder) => removed.has(folder))) this.#demand(move);
   }
 
   async stage(): Promise<void> {
