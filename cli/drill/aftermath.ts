@@ -92,7 +92,7 @@ function describe(found: Leaf | undefined, wanted: Leaf | undefined): string {
 
 /** The repair's own account: exactly the paths it changed, as restored or removed. */
 function wrongWord(repair: Repair, answer: Answered<Repaired>, after: Tree): string[] {
-  const { code, document } = answer;
+  const { code, document, stderr } = answer;
   const complaints: string[] = [];
   if (code !== 0) complaints.push(`${repair.direction} ended with ${String(code)}`);
   if (document.turn !== repair.turn) complaints.push(`${repair.direction} names turn ${document.turn}`);
@@ -110,8 +110,7 @@ function wrongWord(repair: Repair, answer: Answered<Repaired>, after: Tree): str
       `${repair.direction} restored [${restored.join(', ')}] and says [${document.restored.join(', ')}]`,
     );
   for (const path of repair.foreign)
-    if (!document.kept.includes(path))
-      complaints.push(`${repair.direction} does not say that it kept '${path}'`);
+    if (!stderr.includes(path)) complaints.push(`${repair.direction} does not say that it kept '${path}'`);
   return complaints;
 }
 

@@ -62,8 +62,6 @@ const repaired = v.object({
   action: v.string(),
   restored: v.array(v.string()),
   removed: v.array(v.string()),
-  /** Paths left alone because somebody else had changed them. */
-  kept: v.array(v.string()),
   checkpoint: v.string(),
 });
 
@@ -75,6 +73,8 @@ export type Repaired = v.InferOutput<typeof repaired>;
 
 export interface Answered<T> {
   readonly code: number | null;
+  /** What was said to people beside the document. */
+  readonly stderr: string;
   readonly document: T;
 }
 
@@ -130,7 +130,7 @@ export class Product {
       });
     }
     const parsed = v.safeParse(schema, document);
-    if (parsed.success) return { code, document: parsed.output };
+    if (parsed.success) return { code, stderr, document: parsed.output };
     throw new Error(
       `${named}: ${v.flatten(parsed.issues).root?.join('; ') ?? JSON.stringify(v.flatten(parsed.issues).nested)}`,
     );

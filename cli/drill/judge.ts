@@ -77,16 +77,16 @@ function wrongInvocations(facts: Facts, report: Interrupted): string[] {
 }
 
 /**
- * Acts that the report shows: a call by its line, a transaction by any of its paths. In between the two ends of a
- * product call either answer is true; which one it is decides what the rest of the report and the repairs must be.
+ * Acts that the product knows or must know. Of one that was only announced either answer is true; which one it is (a
+ * call by its line in the report, a transaction by any of its paths) decides what the report and the repairs must be.
  */
-export function knownActs(facts: Pick<Facts, 'acts'>, report: Interrupted): Set<number> {
+export function knownActs(facts: Pick<Facts, 'acts' | 'certain'>, report: Interrupted): Set<number> {
   const calls = new Set(report.invocations.map((call) => call.summary));
   const files = new Set(report.files.map((file) => file.path));
   const known = facts.acts.filter((act) =>
     isCall(act) ? calls.has(act.detail) : act.paths.some((intention) => files.has(intention.path)),
   );
-  return new Set(known.map((act) => act.at));
+  return new Set([...facts.certain, ...known.map((act) => act.at)]);
 }
 
 /** Each path the turn was about is reported as it is, and no other path. */
@@ -94,9 +94,7 @@ export function reportsFiles(facts: Facts, answers: Answers): Complaints {
   const [report] = answers.recover.document.interrupted;
   if (report === undefined) return ['no report'];
   const known = knownActs(facts, report);
-  const complaints = facts.acts
-    .filter((act) => facts.certain.has(act.at) && act.paths.length > 0 && !known.has(act.at))
-    .map((act) => `nothing of '${act.detail}' is reported`);
+  const complaints: string[] = [];
   const reported = new Map(report.files.map((file) => [file.path, file]));
   if (reported.size !== report.files.length) complaints.push('a path is reported twice');
   for (const story of facts.stories) {

@@ -22,6 +22,8 @@ import { chooseKill, writeScript, type KillMoment } from './script.js';
 import { difference, readTree, type Tree } from './tree.js';
 import { backgroundCommand } from './wording.js';
 
+/** What a call of the product is taken to last while there is no example of it. */
+const CALL_MS = 20;
 const PATIENCE_MS = 20_000;
 /** For what a dead agent had written to its standard error to arrive. */
 const LAST_WORDS_MS = 200;
@@ -182,11 +184,11 @@ async function killedAgent(stage: Stage): Promise<Killed> {
 async function reached(child: ChildProcess, moment: KillMoment): Promise<void> {
   const errors: Buffer[] = [];
   child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
+  const arrived: number[] = [];
   await new Promise<void>((resolve, reject) => {
-    let lines = 0;
     child.stdout?.on('data', (chunk: Buffer) => {
-      lines += chunk.length;
-      if (lines >= moment.lines) resolve();
+      for (let byte = 0; byte < chunk.length; byte += 1) arrived.push(performance.now());
+      if (arrived.length >= moment.lines) resolve();
     });
     child.once('error', reject);
     // 'exit' and not 'close': a process that outlives the agent may hold its standard error.
@@ -197,7 +199,9 @@ async function reached(child: ChildProcess, moment: KillMoment): Promise<void> {
       }, LAST_WORDS_MS);
     });
   });
-  await pause(moment.delayMs);
+  const [asked, answered] = arrived.slice(moment.sample - 1, moment.sample + 1);
+  const unit = asked === undefined || answered === undefined ? CALL_MS : answered - asked;
+  await pause(moment.units * unit);
 }
 
 function descendants(pid: number): Seen[] {

@@ -70,17 +70,55 @@ const LINES: { readonly [K in ActKind]: number } = {
 export interface KillMoment {
   /** The kill comes when the record has this many lines … */
   readonly lines: number;
-  /** … and this long after; a product call takes tens of milliseconds, one small write about one. */
-  readonly delayMs: number;
+  /** … and this long after, in units of what the request for approval took in this very turn: machines differ, and load. */
+  readonly units: number;
+  /** How many lines the record has when that request is made; it is answered with the next one. */
+  readonly sample: number;
 }
 
-/** Any act after the turn's start is as likely as any other, then any line of it, then any moment up to the next. */
+/** How long the product's part of an act takes at most, in those units (measured on two cores under load). */
+const LENGTHS: { readonly [K in ActKind]: number } = {
+  turn: 20,
+  approval: 1,
+  background: 1,
+  failed: 3,
+  denied: 2,
+  shell: 9,
+  'declared-shell': 2,
+  mixed: 6,
+  transaction: 6,
+  delete: 2,
+  create: 2,
+  rewrite: 2,
+  again: 2,
+};
+
+/**
+ * Any act after the turn's start, transactions three times as often as others (they are few, and a kill between their
+ * renames is what they are for); then any line of it, or for an act that is one call of the product mostly inside it;
+ * then any moment up to the next.
+ */
 export function chooseKill(chance: Chance, script: readonly Act[]): KillMoment {
-  const at = 1 + chance.below(script.length - 1);
-  const before = script.slice(0, at).reduce((sum, act) => sum + LINES[act.kind], 0);
-  const act = script[at];
-  if (act === undefined) throw new RangeError('no act at this place');
-  const line = 1 + chance.below(LINES[act.kind]);
-  const inPieces = LINES[act.kind] > PIECES && line > 2 && line < PIECES + 2;
-  return { lines: before + line, delayMs: inPieces ? chance.below(4) / 2 : chance.below(60) };
+  const places = [...script.keys()].slice(1).flatMap((at) => Array<number>(weightOf(script[at])).fill(at));
+  const at = chance.pick(places);
+  const kind = script[at]?.kind ?? 'turn';
+  const length = LINES[kind];
+  const line = length === 2 && chance.often(1, 2) ? 1 : 1 + chance.below(length);
+  const inPieces = length > PIECES && line > 2 && line < PIECES + 2;
+  const units = (chance.below(1000) / 1000) * (inPieces ? ONE_WRITE : LENGTHS[kind]);
+  const asked = script.findIndex((act) => act.kind === 'approval');
+  return { lines: linesBefore(script, at) + line, units, sample: linesBefore(script, asked) + 1 };
+}
+
+/** A small write and its line take about this part of a call. */
+const ONE_WRITE = 0.05;
+
+function linesBefore(script: readonly Act[], at: number): number {
+  return script.slice(0, at).reduce((sum, act) => sum + LINES[act.kind], 0);
+}
+
+const TRANSACTIONS: readonly (ActKind | undefined)[] = ['transaction', 'mixed', 'delete'];
+
+function weightOf(act: Act | undefined): number {
+  return TRANSACTIONS.includes(act?.kind) ? 3 : 1;
 }

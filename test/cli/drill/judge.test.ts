@@ -125,13 +125,15 @@ const REPORT: Interrupted = {
 function answers(report: Partial<Interrupted> = {}, more: Partial<Answers> = {}): Answers {
   const told = { ...REPORT, ...report };
   return {
-    recover: { code: 3, document: { interrupted: [told] } },
+    recover: { code: 3, stderr: '', document: { interrupted: [told] } },
     status: {
       code: 0,
+      stderr: '',
       document: { interrupted: [{ id: told.turn, task: told.task }], approvals: 1, orphans: 1 },
     },
     approvals: {
       code: 0,
+      stderr: '',
       document: {
         pending: told.approvals.map((one) => ({ ...one, task: 'task1', turn: 'turn1', cwd: '/src' })),
       },
@@ -160,7 +162,7 @@ const LIES: readonly [string, keyof typeof CHECKS, Answers][] = [
   [
     'no interrupted turn',
     'knowsInterrupted',
-    answers({}, { recover: { code: 0, document: { interrupted: [] } } }),
+    answers({}, { recover: { code: 0, stderr: '', document: { interrupted: [] } } }),
   ],
   ['another turn', 'knowsInterrupted', answers({ turn: 'turn2' })],
   ['a keeper that had been killed', 'knowsInterrupted', answers({ detectedBy: 'keeper' })],
@@ -168,7 +170,7 @@ const LIES: readonly [string, keyof typeof CHECKS, Answers][] = [
   [
     'the exit code of nothing to do',
     'knowsInterrupted',
-    answers({}, { recover: { code: 0, document: { interrupted: [REPORT] } } }),
+    answers({}, { recover: { code: 0, stderr: '', document: { interrupted: [REPORT] } } }),
   ],
   ['a call in doubt as finished', 'knowsInterrupted', answers(withCall(2, { state: 'finished' }))],
   ['a finished call as in doubt', 'knowsInterrupted', answers(withCall(1, { state: 'in-doubt' }))],

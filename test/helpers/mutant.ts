@@ -1,0 +1,39 @@
+/** A copy of this build with one thing changed: what a test of the tests runs. */
+import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ExecutionContext } from 'ava';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
+export interface Patch {
+  /** Compiled file, from `dist`: `lib/files/transaction.js`. */
+  readonly file: string;
+  /** Must occur exactly once, so that a patch that no longer fits fails its test. */
+  readonly find: string | RegExp;
+  readonly replace: string;
+}
+
+/** Returns the program `cli/main.js` of the changed build. */
+export function mutant(t: Pick<ExecutionContext, 'teardown'>, patches: readonly Patch[]): string {
+  const top = mkdtempSync(join(tmpdir(), 'durable-mutant-'));
+  t.teardown(() => {
+    rmSync(top, { recursive: true, force: true });
+  });
+  for (const folder of ['lib', 'cli', 'hooks']) {
+    cpSync(join(ROOT, 'dist', folder), join(top, 'dist', folder), { recursive: true, force: true });
+  }
+  cpSync(join(ROOT, 'package.json'), join(top, 'package.json'));
+  symlinkSync(realpathSync(join(ROOT, 'node_modules')), join(top, 'node_modules'));
+  for (const patch of patches) apply(join(top, 'dist', patch.file), patch);
+  return join(top, 'dist', 'cli', 'main.js');
+}
+
+function apply(path: string, patch: Patch): void {
+  const text = readFileSync(path, 'utf8');
+  const parts = text.split(patch.find);
+  if (parts.length !== 2)
+    throw new Error(`${String(patch.find)} occurs ${String(parts.length - 1)} times in ${patch.file}`);
+  writeFileSync(path, parts.join(patch.replace));
+}
