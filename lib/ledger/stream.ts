@@ -79,6 +79,7 @@ async function* listed(storage: Storage, range: Range): AsyncGenerator<readonly 
     throw new DurableError('git-failed', { command: `git ${args.join(' ')}`, code, detail: said.trim() });
   } finally {
     child.kill();
+    await ended;
   }
 }
 
