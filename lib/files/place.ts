@@ -9,7 +9,7 @@
  */
 import { lstatSync, type Stats } from 'node:fs';
 import { DurableError } from '../errors.js';
-import { diskError, errno } from '../git/disk.js';
+import { diskError, isAbsence } from '../git/disk.js';
 import { fsPath } from '../git/path.js';
 import type { Layout } from '../git/layout.js';
 
@@ -55,7 +55,7 @@ export function statOf(workTree: string, path: string): Stats | null {
   try {
     return lstatSync(place);
   } catch (error) {
-    if (errno(error) === 'ENOENT' || errno(error) === 'ENOTDIR') return null;
+    if (isAbsence(error)) return null;
     throw diskError(error, place);
   }
 }

@@ -9,7 +9,7 @@
  * - a folder that holds anything else does not give way to a file, nor does such a file to a folder.
  */
 import { lstatSync, type Stats } from 'node:fs';
-import { diskError, errno } from '../git/disk.js';
+import { diskError, isAbsence } from '../git/disk.js';
 import { fsPath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import type { TreeChange } from '../git/tree-changes.js';
@@ -112,7 +112,7 @@ class Planning {
     try {
       return lstatSync(place);
     } catch (error) {
-      if (errno(error) === 'ENOENT' || errno(error) === 'ENOTDIR') return null;
+      if (isAbsence(error)) return null;
       throw diskError(error, place);
     }
   }

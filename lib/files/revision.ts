@@ -7,7 +7,7 @@
 import { lstatSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
 import { DurableError } from '../errors.js';
 import type { FileMode, Image } from '../event.js';
-import { diskError, errno, type DiskPath } from '../git/disk.js';
+import { diskError, isAbsence, type DiskPath } from '../git/disk.js';
 import { fsPath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import type { Found } from './verdict.js';
@@ -33,7 +33,7 @@ export function lookAt(storage: Storage, place: DiskPath): Sight {
   try {
     return sight(storage, place, lstatSync(place));
   } catch (error) {
-    if (errno(error) === 'ENOENT' || errno(error) === 'ENOTDIR') return NOTHING;
+    if (isAbsence(error)) return NOTHING;
     throw diskError(error, place);
   }
 }

@@ -13,7 +13,7 @@
  */
 import { lstatSync } from 'node:fs';
 import * as v from 'valibot';
-import { errno } from './disk.js';
+import { errno, isAbsence } from './disk.js';
 import { encodePath, fsPath, splitPaths } from './path.js';
 import { gitFailure, type PrivateDir } from './private-dir.js';
 import { isStillSuspect, statText, type Suspect } from './private-index.js';
@@ -203,7 +203,7 @@ export class NameFinder {
       const stat = lstatSync(place, { bigint: true, throwIfNoEntry: false });
       return stat === undefined ? null : statText(stat);
     } catch (error) {
-      if (errno(error) === 'ENOTDIR') return null;
+      if (isAbsence(error)) return null;
       // It is there, and the look at it says why it cannot be read.
       return 'hidden';
     }
@@ -229,7 +229,7 @@ function looksLikeLink(workTree: string, folder: string): boolean {
   try {
     return lstatSync(fsPath(workTree, folder)).isSymbolicLink();
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EACCES', 'ENAMETOOLONG'].includes(errno(error))) return false;
+    if (isAbsence(error) || errno(error) === 'EACCES') return false;
     throw error;
   }
 }

@@ -15,7 +15,7 @@
  */
 import { lstatSync, type BigIntStats } from 'node:fs';
 import { DurableError } from '../errors.js';
-import { errno } from './disk.js';
+import { errno, isAbsence } from './disk.js';
 import { encodePath, fsPath, splitPaths } from './path.js';
 import { gitFailure, type PrivateDir } from './private-dir.js';
 import type { Quarantine } from './quarantine.js';
@@ -249,7 +249,7 @@ export class PrivateIndex {
     try {
       return lstatSync(fsPath(this.#storage.layout.workTree, path), { bigint: true });
     } catch (error) {
-      if (['ENOENT', 'ENOTDIR', 'EACCES'].includes(errno(error))) return null;
+      if (isAbsence(error) || errno(error) === 'EACCES') return null;
       throw error;
     }
   }

@@ -6,7 +6,7 @@
  * any moment, and nothing has happened but in the quarantine. `settle` and `discard` end it.
  *
  * What is in it: see changed-names.ts. Every byte as it is on disk (private-dir.ts), exec bits, links, deletions, empty
- * files, any name but `.git`. Left out and named (`skipped`): files over durable.maxFileSize, nested repositories and
+ * files, any name but `.git` (and no link named `.gitmodules`, which git refuses). Left out and named (`skipped`): files over durable.maxFileSize, nested repositories and
  * submodules, what cannot be read or does not stand still, fifos, sockets and devices. Paths of a sparse checkout that
  * are not on disk are `absent`: neither kept nor deleted.
  *
@@ -29,7 +29,7 @@ import {
 } from 'node:fs';
 import { DurableError, hasCode } from '../errors.js';
 import { NameFinder, linkFinder, parseState, type ChangedNames, type IndexState } from './changed-names.js';
-import { errno } from './disk.js';
+import { errno, isAbsence } from './disk.js';
 import { fsPath, splitPaths } from './path.js';
 import { preload } from './preload.js';
 import { PrivateDir } from './private-dir.js';
@@ -290,7 +290,8 @@ class Taking {
 
   #refusal(path: string, stat: BigIntStats): SkipReason | null {
     if (/(?:^|\/)\.git(?:\/|$)/i.test(path)) return 'special';
-    if (stat.isSymbolicLink()) return null;
+    // git refuses that one link in any index (CVE-2018-17456: it would read its settings through it).
+    if (stat.isSymbolicLink()) return /(?:^|\/)\.gitmodules$/i.test(path) ? 'special' : null;
     if (!stat.isFile()) return 'special';
     return stat.size > this.#storage.settings.maxFileSize ? 'too-large' : null;
   }
@@ -301,7 +302,7 @@ class Taking {
       return lstatSync(place, { bigint: true, throwIfNoEntry: false }) ?? null;
     } catch (error) {
       if (errno(error) === 'EACCES') this.#skipped.set(path, 'unreadable');
-      else if (!['ENOTDIR', 'ENAMETOOLONG'].includes(errno(error))) throw error;
+      else if (!isAbsence(error)) throw error;
       return null;
     }
   }

@@ -4,7 +4,7 @@
  * Nested repositories are named and not entered; links are not followed.
  */
 import { existsSync, lstatSync, readdirSync } from 'node:fs';
-import { errno } from './disk.js';
+import { errno, isAbsence } from './disk.js';
 import { decodePath, encodePath, fsPath } from './path.js';
 
 export interface Below {
@@ -46,7 +46,7 @@ function entriesOf(root: string, folder: string, found: Below): { name: Buffer; 
   try {
     return readdirSync(place, { withFileTypes: true, encoding: 'buffer' });
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(errno(error))) return [];
+    if (isAbsence(error)) return [];
     if (errno(error) !== 'EACCES') throw error;
     found.unreadable.push(folder);
     return [];
@@ -57,7 +57,7 @@ function isFolder(root: string, path: string): boolean {
   try {
     return lstatSync(fsPath(root, path)).isDirectory();
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EACCES', 'ENAMETOOLONG'].includes(errno(error))) return false;
+    if (isAbsence(error) || errno(error) === 'EACCES') return false;
     throw error;
   }
 }
