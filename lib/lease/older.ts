@@ -4,11 +4,11 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { DurableError } from '../errors.js';
-import type { ProcessRecord } from '../event.js';
+import type { HolderRecord, ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { endProcesses } from './ending.js';
 import { turnState } from './open-turn.js';
-import { findProcesses, isRunning, type ProcessIdentity } from './processes.js';
+import { findProcesses, isRunning, processTable, type ProcessIdentity } from './processes.js';
 import type { LeaseRecord } from './record.js';
 import { heldBy } from './refusal.js';
 import { revokeOlder } from './staging.js';
@@ -46,12 +46,21 @@ export async function settleOlder(
   return ended;
 }
 
-/** Every live process of the holding that this process could end; none where its pids mean nothing here. */
+/** Every live process of the holding, and of those before it, that this process could end; none where pids mean nothing here. */
 export async function processesOf(storage: Storage, record: LeaseRecord): Promise<ProcessRecord[]> {
-  if (!isOfHere(storage, record)) return [];
-  const keeper = record.keeper === null ? [] : [record.keeper];
-  const recorded = [record.holder, ...keeper, ...(await recordedProcesses(storage, record))];
-  return findProcesses({ markerHash: record.markerHash, recorded, caller: storage.host.pid });
+  const table = processTable();
+  const found = new Map<number, ProcessRecord>();
+  const named = await recordedProcesses(storage, record);
+  for (const holding of [record, ...record.older].filter((one) => isOfHere(storage, one.holder))) {
+    const keeper = holding.keeper === null ? [] : [holding.keeper];
+    const search = {
+      markerHash: holding.markerHash,
+      recorded: [holding.holder, ...keeper, ...named],
+      caller: storage.host.pid,
+    };
+    for (const one of findProcesses(search, table)) found.set(one.pid, one);
+  }
+  return [...found.values()];
 }
 
 /** Processes that the turn's events name. */
@@ -71,11 +80,12 @@ async function endAll(
 ): Promise<ProcessRecord[]> {
   const [stubborn] = await endProcesses(storage.host, processes);
   // The keeper is ours and writes no tree: it is no process of the turn's to be told about.
-  if (stubborn === undefined) return processes.filter(({ pid }) => pid !== record.keeper?.pid);
+  const keepers = [record, ...record.older].map(({ keeper }) => keeper?.pid);
+  if (stubborn === undefined) return processes.filter(({ pid }) => !keepers.includes(pid));
   throw heldBy(record, `process ${String(stubborn.pid)} (${stubborn.command}) does not end`);
 }
 
-function isOfHere(storage: Storage, { holder }: LeaseRecord): boolean {
+function isOfHere(storage: Storage, holder: HolderRecord): boolean {
   const here = storage.identity.here();
   return (
     holder.host === here.hostId && holder.boot === here.bootId && holder.pidNamespace === here.pidNamespace

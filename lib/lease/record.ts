@@ -30,13 +30,19 @@ const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const time = v.pipe(v.string(), v.isoTimestamp());
 const turnOfTask = v.strictObject({ task: text, turn: text });
 
+const holder = SCHEMAS['turn.started'].entries.holder;
+/** SHA-256 of the environment marker of the holder's processes. */
+const markerHash = v.nullable(text);
+/** The keeper, once it runs: a taker that may end the holder ends it too. */
+const keeper = v.nullable(v.strictObject({ pid: count, start: text }));
+
 const RECORD = v.strictObject({
   v: v.literal(RECORD_VERSION),
   lease: text,
   state: v.picklist(['held', 'free']),
   /** 'turn': an agent's turn; 'operation': one explicit manual action. */
   kind: v.picklist(['turn', 'operation']),
-  holder: SCHEMAS['turn.started'].entries.holder,
+  holder,
   task: v.nullable(text),
   turn: v.nullable(text),
   turnKey: v.nullable(text),
@@ -52,13 +58,13 @@ const RECORD = v.strictObject({
   renewedAt: time,
   /** The agent's own session ids: a hook of another session never appends under this lease. */
   sessions: v.array(text),
-  /** SHA-256 of the environment marker of the holder's processes. */
-  markerHash: v.nullable(text),
+  markerHash,
   workTree: text,
-  /** The keeper, once it runs: a taker that may end the holder ends it too. */
-  keeper: v.nullable(v.strictObject({ pid: count, start: text })),
+  keeper,
   /** The turn whose holder was taken over; it stays here until the ledger says that it was recovered. */
   recovering: v.nullable(turnOfTask),
+  /** Holdings that were taken over and not let go of in good order since, newest first: a taker ends what is left of all. */
+  older: v.array(v.strictObject({ holder, markerHash, keeper })),
 });
 
 export type LeaseRecord = v.InferOutput<typeof RECORD>;

@@ -67,7 +67,8 @@ export async function takeFrom(storage: Storage, take: Take): Promise<Held | nul
   }
 }
 
-async function draftRecord(storage: Storage, { lease, current, request }: Take): Promise<LeaseRecord> {
+async function draftRecord(storage: Storage, take: Take): Promise<LeaseRecord> {
+  const { lease, current, request } = take;
   const { host, identity, settings, layout } = storage;
   const here = identity.here();
   const now = host.now().toISOString();
@@ -101,9 +102,18 @@ async function draftRecord(storage: Storage, { lease, current, request }: Take):
     workTree: layout.workTree,
     keeper: null,
     recovering: open === null ? null : { task: open.task, turn: open.turn },
+    older: olderHoldings(take),
   };
 }
 
+/** What a taker that dies before it has settled them leaves to the next one (PROTOCOL.md 11); none after a free record. */
+function olderHoldings({ current, proof }: Take): LeaseRecord['older'] {
+  if (current === null || proof === null) return [];
+  const { holder, markerHash, keeper, older } = current.record;
+  return [{ holder, markerHash, keeper }, ...older].slice(0, OLDER_HOLDINGS);
+}
+
+const OLDER_HOLDINGS = 16;
 const OBJECTIVE_CHARACTERS = 200;
 /** A keeper looks a few times a second: a shorter TTL could not be kept. */
 const SHORTEST_TTL_MS = 1000;

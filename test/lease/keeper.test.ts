@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { acquire } from '../../lib/lease/acquire.js';
@@ -170,7 +170,9 @@ test('a keeper that is killed at any point of a renewal blocks nobody', async (t
 
 test('a keeper ends when its repository is deleted', async (t) => {
   const { place, keeper } = await kept(t);
-  rmSync(place.dir, { recursive: true, force: true });
+  const away = join(place.top, 'away');
+  renameSync(place.dir, away);
+  rmSync(away, { recursive: true, force: true });
   await until('the keeper has ended', () => !isAlive(keeper));
   t.false(isAlive(keeper));
 });

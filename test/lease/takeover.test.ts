@@ -209,3 +209,21 @@ test('an agent that lets go when it is asked to end is still taken over from, an
   t.is(held.takenOver?.proof, 'it let go when its processes were ended');
   t.is(held.record.recovering?.turn, 'turn-one');
 });
+
+test('what a dead holder left running is ended also when the first taker died before it came to that', async (t) => {
+  const place = scratch(t);
+  const marker = 'the secret of a holder with two takers';
+  const holder = await HolderProcess.start(t, place);
+  await holder.must('acquire', { marker });
+  const background = Number(await holder.must('spawn', { marker, detached: true }));
+  await holder.kill();
+  const taker = await HolderProcess.start(t, place, { faults: 'ref.move:rename:after=kill' });
+  t.is((await taker.ask('take-over')).error, 'ended');
+  t.true(isAlive(background));
+  const held = await takeOver(await openAs(t, place), TURN);
+  t.false(isAlive(background));
+  t.true(held.takenOver?.ended.some(({ pid }) => pid === background));
+  await held.release();
+  const next = await acquire(await openAs(t, place), TURN);
+  t.deepEqual(next.record.older, []);
+});
