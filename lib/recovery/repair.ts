@@ -171,7 +171,8 @@ class Repair {
       reason: 'before-repair',
       turn: turn.id,
       by: { agent, workspace },
-      paths: files.map(({ touched }) => touched.path).filter((path) => this.#isThere(path)),
+      // Named ones count as looked at even where nothing is, so that the undo takes away what the repair brings there.
+      paths: files.filter(({ sight }) => sight.found !== 'directory').map(({ touched }) => touched.path),
     });
     return taken.checkpoint;
   }
