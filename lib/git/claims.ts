@@ -21,8 +21,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Bits } from './bits.js';
 import { errno, type Disk } from './disk.js';
 import type { Identity } from './identity.js';
+import type { Layout } from './layout.js';
 import { readTicket, type Ticket, type Tickets } from './tickets.js';
 
 /** What was found at a lock's path, and done about it. */
@@ -35,12 +37,14 @@ export type Healing =
 export class Locks {
   readonly #disk: Disk;
   readonly #claims: string;
+  readonly #bits: Bits;
   readonly #tickets: Tickets;
   readonly #identity: Identity;
 
-  constructor(parts: { disk: Disk; claims: string; tickets: Tickets; identity: Identity }) {
+  constructor(parts: { disk: Disk; layout: Layout; tickets: Tickets; identity: Identity }) {
     this.#disk = parts.disk;
-    this.#claims = parts.claims;
+    this.#claims = join(parts.layout.shared, 'claims');
+    this.#bits = parts.layout.bits;
     this.#tickets = parts.tickets;
     this.#identity = parts.identity;
   }
@@ -108,7 +112,7 @@ export class Locks {
       const outcome = this.#disk.link('claim.link', this.#tickets.path, join(this.#claims, name));
       if (outcome === 'done') return 'won';
       if (outcome === 'missing') {
-        this.#disk.makePassingDir('claim.link', this.#claims);
+        this.#disk.makePassingDir('claim.link', this.#claims, this.#bits.privateDir);
         continue;
       }
       const claimant = readTicket(join(this.#claims, name));

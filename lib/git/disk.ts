@@ -12,6 +12,7 @@ import {
   closeSync,
   constants,
   fchmodSync,
+  fstatSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -29,8 +30,12 @@ import type { Faults, Operation, Site } from './fault.js';
 
 export type DiskPath = string | Buffer;
 
-/** Permission bits of a new file: a number is cut by the umask, `exact` is not. */
-export type FileBits = number | { readonly exact: number };
+/**
+ * Permission bits of a new file or folder: a number is cut by the umask, `exact` is not; `plus` is added to what the
+ * umask left of `masked` (core.sharedRepository).
+ */
+export type FileBits =
+  number | { readonly exact: number } | { readonly masked: number; readonly plus: number };
 
 /** 'done', or what stood in the way; anything else is thrown. */
 export type RenameOutcome = 'done' | 'missing' | 'cross-device' | 'is-directory';
@@ -58,12 +63,12 @@ export class Disk {
    * power-loss suite fails for a flush that nothing misses.)
    */
   createPassing(site: Site, path: DiskPath, bytes: Uint8Array, mode: FileBits = 0o600): void {
-    const bits = typeof mode === 'number' ? mode : 0o600;
     this.#act(site, 'write', path, () => {
-      const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, bits);
+      const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+      const fd = openSync(path, flags, firstBits(mode, 0o600));
       try {
         writeAll(fd, bytes);
-        if (typeof mode !== 'number') fchmodSync(fd, mode.exact);
+        settleBits(fd, mode);
       } catch (error) {
         closeSync(fd);
         unlinkSync(path);
@@ -139,14 +144,14 @@ export class Disk {
   }
 
   /** Makes a directory and its missing parents, each new entry durable before the next. */
-  makeDir(site: Site, path: DiskPath, mode = 0o700): void {
+  makeDir(site: Site, path: DiskPath, mode: FileBits = 0o700): void {
     this.#makeDirs(path, site, mode, (parent) => {
       this.syncDir(site, parent);
     });
   }
 
   /** The same without the flushes, for a folder that serves living processes only (see `createPassing`). */
-  makePassingDir(site: Site, path: DiskPath, mode = 0o700): void {
+  makePassingDir(site: Site, path: DiskPath, mode: FileBits = 0o700): void {
     this.#makeDirs(path, site, mode, () => undefined);
   }
 
@@ -163,10 +168,11 @@ export class Disk {
     });
   }
 
-  #makeDirs(path: DiskPath, site: Site, mode: number, made: (parent: DiskPath) => void): void {
+  #makeDirs(path: DiskPath, site: Site, mode: FileBits, made: (parent: DiskPath) => void): void {
     try {
       this.#act(site, 'mkdir', path, () => {
-        mkdirSync(path, { mode });
+        mkdirSync(path, { mode: firstBits(mode, 0o700) });
+        if (typeof mode !== 'number') settleFolder(path, mode);
       });
     } catch (error) {
       const code = errno(causeOf(error));
@@ -230,6 +236,26 @@ export function diskError(error: unknown, path: DiskPath): unknown {
     return new DurableError('permission-denied', { path: name }, error);
   if (/^E[A-Z0-9]+$/.test(code)) return new DurableError('io-failed', { path: name, errno: code }, error);
   return error;
+}
+
+/** What a name is made with, before its bits are settled: never more than it will have. */
+function firstBits(mode: FileBits, otherwise: number): number {
+  if (typeof mode === 'number') return mode;
+  return 'masked' in mode ? mode.masked : otherwise;
+}
+
+function settleBits(fd: number, mode: FileBits): void {
+  if (typeof mode === 'number') return;
+  fchmodSync(fd, 'exact' in mode ? mode.exact : (fstatSync(fd).mode & 0o7777) | mode.plus);
+}
+
+function settleFolder(path: DiskPath, mode: FileBits): void {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    settleBits(fd, mode);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 function writeAll(fd: number, bytes: Uint8Array): void {

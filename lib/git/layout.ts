@@ -12,6 +12,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { DurableError } from '../errors.js';
 import type { Host } from '../host.js';
+import { bitsOf, type Bits } from './bits.js';
 import { errno } from './disk.js';
 import { Git, type GitResult } from './process.js';
 
@@ -33,6 +34,8 @@ export interface Layout {
   readonly alternates: boolean;
   /** True when objects may be missing here and be fetched on demand (a partial clone). */
   readonly promisor: boolean;
+  /** Permission bits of what is made in the git dir. */
+  readonly bits: Bits;
 }
 
 /** Configuration as git merges it: lower-case key (subsection as it is) to its last value. */
@@ -109,6 +112,7 @@ function layoutOf(places: Places, config: Config, gitVersion: string): Layout {
     objectFormat: format,
     gitVersion,
     alternates: hasAlternates(commonDir),
+    bits: bitsOf(config.get('core.sharedrepository')),
     promisor: [...config.keys()].some(
       (key) => key === 'extensions.partialclone' || key.startsWith('remote.'),
     ),

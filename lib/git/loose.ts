@@ -21,9 +21,6 @@ import { decodeLoose, type GitObject } from './objects-format.js';
 import type { Tickets } from './tickets.js';
 import type { Site } from './fault.js';
 
-/** Git makes objects read-only. */
-const OBJECT_MODE = 0o444;
-
 export interface EncodedObject {
   readonly oid: string;
   /** The loose file's bytes. */
@@ -119,8 +116,9 @@ export class LooseObjects {
       }
       // A fan-out folder that git removed, empty, between two tries; or the journal's entry was dropped.
       if (tries === 8) throw new DurableError('io-failed', { path, errno: 'ENOENT' });
-      if (isPromised) this.#disk.makeDir(site, dirname(path), 0o777);
-      else this.#disk.makePassingDir(site, dirname(path), 0o777);
+      const { dir } = this.#layout.bits;
+      if (isPromised) this.#disk.makeDir(site, dirname(path), dir);
+      else this.#disk.makePassingDir(site, dirname(path), dir);
     }
   }
 
@@ -134,7 +132,7 @@ export class LooseObjects {
     const temp = this.#tickets.temp();
     const journal = this.#journal(oid);
     try {
-      this.#disk.create('object.temp', temp, bytes, OBJECT_MODE);
+      this.#disk.create('object.temp', temp, bytes, this.#layout.bits.object);
       this.#makeJournal();
       if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
       // The folder went since this process made it (an uninstall).
@@ -152,7 +150,7 @@ export class LooseObjects {
   #makeJournal(): void {
     if (this.#journalFlushed) return;
     const { shared, commonDir } = this.#layout;
-    this.#disk.makeDir('object.journal', join(shared, 'journal'));
+    this.#disk.makeDir('object.journal', join(shared, 'journal'), this.#layout.bits.privateDir);
     this.#disk.syncDir('object.journal', shared);
     this.#disk.syncDir('object.journal', commonDir);
     this.#journalFlushed = true;

@@ -130,14 +130,14 @@ export class FileRefs implements RefStore {
 
   /** Null when taken, else who has it. A missing folder is made, a dead owner's lock removed. */
   #take(ref: string, lock: string): string | null {
-    const { locks, disk } = this.#parts;
+    const { locks, disk, layout } = this.#parts;
     for (let tries = 0; tries < 8; tries += 1) {
       const outcome = this.#typed(ref, () => locks.take(lock));
       if (outcome === 'taken') return null;
       if (outcome === 'missing') {
         // Beside us `git pack-refs` and gc remove ref folders that they have emptied.
         this.#typed(ref, () => {
-          disk.makePassingDir('ref.lock', dirname(lock), 0o777);
+          disk.makePassingDir('ref.lock', dirname(lock), layout.bits.dir);
         });
         continue;
       }
@@ -160,12 +160,12 @@ export class FileRefs implements RefStore {
   }
 
   #move(move: RefChange['move']): void {
-    const { disk, tickets } = this.#parts;
+    const { disk, tickets, layout } = this.#parts;
     if (move.from === null) this.#checkAvailable(move.ref);
     const path = this.#path(move.ref);
     const value = this.#value(move.ref, tickets);
     try {
-      disk.create('ref.value', value, Buffer.from(`${move.to}\n`, 'latin1'), 0o666);
+      disk.create('ref.value', value, Buffer.from(`${move.to}\n`, 'latin1'), layout.bits.file);
       this.#replace(move.ref, value, path);
     } catch (error) {
       disk.unlink('ref.value', value);

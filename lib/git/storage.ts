@@ -4,7 +4,6 @@
  * `openStorage` looks and writes nothing. `close` ends the reading git process and removes this process's ticket; a
  * program that does not close can still end, and what it leaves is removed by the next process that takes a lock.
  */
-import { join } from 'node:path';
 import { DurableError } from '../errors.js';
 import type { Host } from '../host.js';
 import { Locks } from './claims.js';
@@ -52,8 +51,8 @@ export async function openStorage(dir: string, host: Host): Promise<Storage> {
   const disk = new Disk(host.faults, settings.fsync);
   const git = new Git(layout.workTree, host.env, host.faults);
   const identity = identityOf(host);
-  const tickets = new Tickets({ dir: join(layout.shared, 'tickets'), host, identity });
-  const locks = new Locks({ disk, claims: join(layout.shared, 'claims'), tickets, identity });
+  const tickets = new Tickets({ layout, host, identity });
+  const locks = new Locks({ disk, layout, tickets, identity });
   const loose = new LooseObjects({ layout, disk, tickets });
   const objects = new DurableObjects({ layout, loose, backend: backendOf(layout, git, config) });
   const refs = new FileRefs({ layout, disk, tickets, locks, host });

@@ -14,8 +14,10 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { freshId, type Host } from '../host.js';
+import type { Bits } from './bits.js';
 import { Disk, errno } from './disk.js';
 import type { Identity, NamedProcess } from './identity.js';
+import type { Layout } from './layout.js';
 
 const ticketSchema = v.object({
   v: v.literal(1),
@@ -57,14 +59,16 @@ export function readTicket(path: string): Ticket | 'foreign' | null {
 
 export class Tickets {
   readonly #dir: string;
+  readonly #bits: Bits;
   readonly #host: Host;
   readonly #identity: Identity;
   readonly #disk: Disk;
   #mine: { id: string; path: string; inode: bigint } | undefined;
   #temps = 0;
 
-  constructor(parts: { dir: string; host: Host; identity: Identity }) {
-    this.#dir = parts.dir;
+  constructor(parts: { layout: Layout; host: Host; identity: Identity }) {
+    this.#dir = join(parts.layout.shared, 'tickets');
+    this.#bits = parts.layout.bits;
     this.#host = parts.host;
     this.#identity = parts.identity;
     this.#disk = new Disk(parts.host.faults, true);
@@ -137,8 +141,9 @@ export class Tickets {
       hostname: here.hostname,
       text: `a lock of git-durable, held by process ${String(self.pid)} on ${here.hostname}; it goes when that process lets go or is dead`,
     };
-    this.#disk.makePassingDir('ticket.write', this.#dir);
-    this.#disk.create('ticket.write', path, Buffer.from(`${JSON.stringify(ticket)}\n`, 'utf8'));
+    this.#disk.makePassingDir('ticket.write', this.#dir, this.#bits.privateDir);
+    const bytes = Buffer.from(`${JSON.stringify(ticket)}\n`, 'utf8');
+    this.#disk.create('ticket.write', path, bytes, this.#bits.privateFile);
     return { id, path, inode: statSync(path, { bigint: true }).ino };
   }
 
