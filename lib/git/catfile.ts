@@ -4,7 +4,8 @@
  * `CatFile` is one git process that stays. It is started at the first read, keeps no program alive while nothing is
  * asked (it is unreferenced), ends with this process, and sees objects and packs that appear after its start, since git
  * looks again before it says "missing". Answers come in the order of the questions. When git dies on a damaged object
- * every open question fails with 'object-damaged', and the next question starts a new git.
+ * the question it was at fails with 'object-damaged', and the ones behind it are asked again of a new git; a git that
+ * was killed is asked that one once more.
  *
  * `streamObjects` is a process of its own for a whole list, with back pressure: a consumer that stops early ends it.
  */
@@ -21,13 +22,12 @@ interface Question {
   readonly oid: string;
   readonly resolve: (object: GitObject | undefined) => void;
   readonly reject: (error: Error) => void;
+  asked: number;
 }
 
 export class CatFile {
   readonly #git: Git;
-  #child: ChildProcessWithoutNullStreams | undefined;
-  #open: Question[] = [];
-  #ended: Promise<void> = Promise.resolve();
+  #running: Running | undefined;
 
   constructor(git: Git) {
     this.#git = git;
@@ -36,63 +36,90 @@ export class CatFile {
   /** Undefined: git has no such object. Throws 'object-damaged', 'git-missing'. */
   read(oid: string): Promise<GitObject | undefined> {
     return new Promise((resolve, reject) => {
-      const child = (this.#child ??= this.#start());
-      if (this.#open.length === 0) keepAlive(child, true);
-      this.#open.push({ oid, resolve, reject });
-      child.stdin.write(`${oid}\n`);
+      this.#ask({ oid, resolve, reject, asked: 0 });
     });
   }
 
-  /** Ends the process; a later read starts another. */
+  /** Ends the process once it has answered what was asked; a later read starts another. */
   async close(): Promise<void> {
-    const child = this.#child;
-    if (child === undefined) return;
-    this.#child = undefined;
-    keepAlive(child, true);
-    child.stdin.end();
-    await this.#ended;
+    const running = this.#running;
+    this.#running = undefined;
+    await running?.finish();
   }
 
-  #start(): ChildProcessWithoutNullStreams {
-    const child = this.#git.start(['cat-file', '--batch']);
+  #ask(question: Question): void {
+    if (this.#running === undefined) {
+      const running = new Running(this.#git, (end) => {
+        if (this.#running === running) this.#running = undefined;
+        this.#goOn(end);
+      });
+      this.#running = running;
+    }
+    this.#running.ask(question);
+  }
+
+  /** Git ended while questions were open: the first is the one it died of, unless it was killed. */
+  #goOn({ open: [first, ...others], killed, said }: End): void {
+    if (first === undefined) return;
+    if (killed && first.asked === 1) this.#ask(first);
+    else first.reject(new DurableError('object-damaged', { oid: first.oid, detail: said || 'git ended' }));
+    for (const question of others) this.#ask(question);
+  }
+}
+
+interface End {
+  readonly open: readonly Question[];
+  readonly killed: boolean;
+  readonly said: string;
+}
+
+/** One git process and the questions it has not answered yet. */
+class Running {
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #open: Question[] = [];
+  readonly #ended: Promise<void>;
+
+  constructor(git: Git, ended: (end: End) => void) {
+    const child = git.start(['cat-file', '--batch']);
     const answers = new Answers();
     let said = '';
+    this.#child = child;
     child.stdin.on('error', () => undefined); // its death is told by 'close'
     child.stderr.on('data', (chunk: Buffer) => (said = `${said}${chunk.toString('utf8')}`.slice(-2000)));
     child.stdout.on('data', (chunk: Buffer) => {
       answers.add(chunk);
-      for (let answer = answers.next(); answer !== null; answer = answers.next()) this.#answer(child, answer);
+      for (let answer = answers.next(); answer !== null; answer = answers.next()) this.#answer(answer);
+    });
+    child.on('error', (error) => {
+      const missing = new DurableError('git-missing', { detail: error.message }, error);
+      for (const { reject } of this.#open.splice(0)) reject(missing);
     });
     this.#ended = new Promise((resolve) => {
-      const end = (error?: Error): void => {
-        if (this.#child === child) this.#child = undefined;
-        this.#fail(said.trim(), error);
+      child.on('close', (code) => {
+        ended({ open: this.#open.splice(0), killed: code === null, said: said.trim() });
         resolve();
-      };
-      child.on('error', end);
-      child.on('close', () => {
-        end();
       });
     });
     keepAlive(child, false);
-    return child;
   }
 
-  #answer(child: ChildProcessWithoutNullStreams, answer: Answer): void {
+  ask(question: Question): void {
+    if (this.#open.length === 0) keepAlive(this.#child, true);
+    question.asked += 1;
+    this.#open.push(question);
+    this.#child.stdin.write(`${question.oid}\n`);
+  }
+
+  async finish(): Promise<void> {
+    keepAlive(this.#child, true);
+    this.#child.stdin.end();
+    await this.#ended;
+  }
+
+  #answer(answer: Answer): void {
     const question = this.#open.shift();
-    if (this.#open.length === 0) keepAlive(child, false);
+    if (this.#open.length === 0) keepAlive(this.#child, false);
     question?.resolve('missing' in answer ? undefined : { type: answer.type, body: answer.body });
-  }
-
-  #fail(said: string, cause: Error | undefined): void {
-    const open = this.#open;
-    this.#open = [];
-    for (const { oid, reject } of open)
-      reject(
-        cause === undefined
-          ? new DurableError('object-damaged', { oid, detail: said === '' ? 'git ended' : said })
-          : new DurableError('git-missing', { detail: cause.message }, cause),
-      );
   }
 }
 

@@ -318,20 +318,6 @@ test('a program that has read ends by itself, without closing', (t) => {
   t.is(ran.status, 0);
 });
 
-test('many reads at once get each its own answer', async (t) => {
-  const place = scratch(t);
-  const { storage } = await open(t, place);
-  const oids: string[] = [];
-  for (let at = 0; at < 50; at += 1) oids.push(place.git('commit-tree', '-m', String(at), 'HEAD^{tree}'));
-  oids.forEach((oid, at) => place.git('update-ref', `refs/heads/b${String(at)}`, oid));
-  place.git('repack', '-adq');
-  const read = await Promise.all(oids.map((oid) => storage.objects.read(oid)));
-  t.deepEqual(
-    read.map((object) => object?.body.toString().trim().split('\n').at(-1)),
-    oids.map((_, at) => String(at)),
-  );
-});
-
 test('what is no object id is refused before git sees it', async (t) => {
   const { storage } = await open(t, scratch(t));
   for (const wrong of ['HEAD', '', 'a\nb', 'A'.repeat(40)]) {

@@ -206,18 +206,28 @@ test('a writer killed at any step leaves no torn object, and the next write work
   for (const point of OBJECT_STEPS) {
     rmSync(storage.layout.shared, { recursive: true, force: true });
     place.git('prune', '--expire=now');
+    const text = textWithoutFolder(storage);
     const worker = await Worker.start(t, place, { faults: `${point}=kill` });
-    t.is(await worker.ask({ do: 'write', text: 'kept' }), null, `${point} was never reached`);
+    t.is(await worker.ask({ do: 'write', text }), null, `${point} was never reached`);
     await worker.ended;
     place.git('fsck', '--strict', '--full');
-    const oid = storage.objects.hash('blob', Buffer.from('kept'));
+    const oid = storage.objects.hash('blob', Buffer.from(text));
     const read = await storage.objects.read(oid);
-    if (point.startsWith('object.publish')) t.is(read?.body.toString(), 'kept', point);
-    t.is(await storage.objects.write('blob', Buffer.from('kept')), oid);
-    t.is(place.git('cat-file', 'blob', oid), 'kept', point);
+    if (point.startsWith('object.publish')) t.is(read?.body.toString(), text, point);
+    t.is(await storage.objects.write('blob', Buffer.from(text)), oid);
+    t.is(place.git('cat-file', 'blob', oid), text, point);
     const mine = storage.tickets.id;
     sweepLitter(storage);
     t.deepEqual(readdirSync(join(storage.layout.shared, 'tickets')), [mine], point);
     place.git('fsck', '--strict', '--full');
   }
 });
+
+/** A text whose object needs a folder that is not there yet. */
+function textWithoutFolder({ objects, layout }: Storage): string {
+  for (let at = 0; ; at += 1) {
+    const text = `kept ${String(at)}`;
+    const folder = objects.hash('blob', Buffer.from(text)).slice(0, 2);
+    if (!existsSync(join(layout.commonDir, 'objects', folder))) return text;
+  }
+}
