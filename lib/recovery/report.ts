@@ -149,14 +149,14 @@ function orphansOf(storage: Storage, { turn, record }: OpenTurn): ReportedOrphan
     ...(turn.interrupted?.event.survivors ?? []),
   ];
   const started = new Map(turn.processes.map((one) => [keyOf(one.process), one.startedAt]));
-  const keeper = isOwn ? record.keeper : null;
-  const search = {
-    markerHash: isOwn ? record.markerHash : null,
-    recorded,
-    caller: storage.host.pid,
-    except: keeper === null ? [] : [keeper],
-  };
-  return findProcesses(search).map((found) => ({
+  // A taker that died before it ended them left the holder's processes to the next one.
+  const holdings = isOwn ? [record, ...record.older] : [];
+  const except = holdings.flatMap(({ keeper }) => (keeper === null ? [] : [keeper]));
+  const hashes = [null, ...holdings.map(({ markerHash }) => markerHash)];
+  const search = { recorded, caller: storage.host.pid, except };
+  const found = hashes.flatMap((markerHash) => findProcesses({ ...search, markerHash }));
+  const once = new Map(found.map((one) => [one.pid, one]));
+  return [...once.values()].map((found) => ({
     pid: found.pid,
     command: found.command,
     startedAt: started.get(keyOf(found)) ?? startTime(storage, found.start),
