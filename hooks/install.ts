@@ -9,10 +9,11 @@
  * Without `purge` the refs stay, and with them everything they record: a later `init` finds it again.
  * Caveat: the objects that only our refs reached go when git next collects garbage.
  */
-import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fsExtra from 'fs-extra';
 import { errno } from '../lib/git/disk.js';
+import { dropKeeps } from '../lib/git/keep.js';
 import type { Storage } from '../lib/git/storage.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
 import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lib/lease/record.js';
@@ -48,7 +49,7 @@ export interface Uninstalled {
 }
 
 /** What a git dir shares between its work trees, by name in `<common git dir>/durable/`. */
-const SHARED = ['journal', 'tickets', 'claims', 'inbox', 'cache'];
+const SHARED = ['journal', 'tickets', 'claims', 'torn', 'inbox', 'cache'];
 const NAMESPACES = ['refs/durable/', 'refs/durable-remote/', 'refs/notes/durable'];
 const FOLDERS = ['refs/durable', 'refs/durable-remote'];
 
@@ -119,8 +120,12 @@ async function purgeRefs(storage: Storage): Promise<string[]> {
   const commands = [...refs].map(([ref, oid]) => `delete ${ref} ${oid}\n`).join('');
   if (refs.size > 0)
     await storage.git.output(['update-ref', '--stdin'], { input: Buffer.from(commands, 'utf8') });
+  // Nothing of ours is worth keeping now, and a pack with .keep would never be collected.
+  dropKeeps(storage);
   // Git leaves folders that it has emptied, and a killed process the value it was about to move.
   await removeAll(refFolders(storage));
+  for (const folder of ['refs/notes', 'logs/refs/notes'])
+    removeIfEmpty(join(storage.layout.commonDir, folder));
   return [...refs.keys()];
 }
 
@@ -130,6 +135,14 @@ function listRefs(storage: Storage): Map<string, string> {
 
 const refFolders = (storage: Storage): string[] =>
   FOLDERS.map((folder) => join(storage.layout.commonDir, folder)).filter((folder) => isThere(folder));
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(errno(error))) throw error;
+  }
+}
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 

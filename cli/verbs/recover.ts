@@ -12,6 +12,7 @@ import type {
 } from '../../lib/recovery/document.js';
 import type { Repository } from '../../lib/repository.js';
 import { displayPath } from '../../lib/git/path.js';
+import { pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
 import { EXIT } from '../exit.js';
 import { withRepository } from '../open.js';
@@ -51,7 +52,12 @@ async function report(context: VerbContext, repository: Repository): Promise<num
 
 function ofTurn(report: RecoverReport, prefix: string | null): readonly InterruptedTurn[] {
   if (prefix === null) return report.interrupted;
-  return report.interrupted.filter((turn) => turn.turn.startsWith(prefix));
+  const wanted = pick(
+    'interrupted turn',
+    prefix,
+    report.interrupted.map((turn) => turn.turn),
+  );
+  return report.interrupted.filter((turn) => turn.turn === wanted);
 }
 
 async function mend(context: VerbContext, repository: Repository, action: RepairAction): Promise<number> {

@@ -73,6 +73,15 @@ export function releaseKeeps(storage: Storage, atLeast = MANY): number {
   return released;
 }
 
+/** Removes every `.keep` of ours, for when no ref of ours is left that it could serve. */
+export function dropKeeps(storage: Storage): void {
+  const dir = packDir(storage);
+  for (const name of namesIn(dir).filter((one) => one.endsWith('.keep'))) {
+    const path = join(dir, name);
+    if (readKeep(path) !== null) unlinked(storage, path);
+  }
+}
+
 function isOver(storage: Storage, at: { keep: Keep; path: string; oldest: number | null }): boolean {
   const { keep, path, oldest } = at;
   const here = storage.identity.here();

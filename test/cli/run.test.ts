@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { processTable } from '../../lib/lease/processes.js';
 import { events, last, type Line } from '../helpers/events.js';
 import { stateOf, until } from '../helpers/processes.js';
@@ -87,8 +87,8 @@ test('the marker is in the environment of the command, and only its hash in the 
   t.is(place.run('grep', ['-rF', marker, '.git']).code, 1);
 });
 
-async function listening(place: Scratch): Promise<Running> {
-  const running = startDurable(place, ['run', '--', process.execPath, LISTENER]);
+async function listening(t: ExecutionContext, place: Scratch): Promise<Running> {
+  const running = startDurable(t, place, ['run', '--', process.execPath, LISTENER]);
   const first = await running.line();
   if (first !== 'ready') throw new Error(`the listener said ${String(first)}: ${running.said}`);
   return running;
@@ -96,7 +96,7 @@ async function listening(place: Scratch): Promise<Running> {
 
 test('each signal reaches the command, and its answer is the end', async (t) => {
   const place = scratch(t);
-  const running = await listening(place);
+  const running = await listening(t, place);
   const signals = [
     'SIGINT',
     'SIGHUP',
@@ -117,7 +117,7 @@ test('each signal reaches the command, and its answer is the end', async (t) => 
 
 test('it ends with its command, and what is left in the background stays alive and is listed', async (t) => {
   const place = scratch(t);
-  const running = startDurable(place, ['run', '--', 'sh', '-c', 'sleep 300 & echo $!']);
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', 'sleep 300 & echo $!']);
   const pid = Number(await running.line());
   t.teardown(() => {
     process.kill(pid, 'SIGKILL');
@@ -141,7 +141,7 @@ test('after a turn nothing of ours runs', (t) => {
 
 test('a second run on a held work tree leaves with 4 before anything runs, and names the holder', async (t) => {
   const place = scratch(t);
-  const running = await listening(place);
+  const running = await listening(t, place);
   const second = durable(place, ['run', '--report', 'report.json', '--', 'touch', 'second']);
   t.is(second.code, 4);
   t.regex(second.stderr, /^git-durable: the work tree is held by \S+ \(pid \d+ on [^)]+\) since [^\n]+\n$/);
@@ -156,7 +156,7 @@ test('of eight at once one holds and seven leave with 4', async (t) => {
   const place = scratch(t);
   const gate = join(place.top, 'gate');
   place.run('mkfifo', [gate]);
-  const all = Array.from({ length: 8 }, () => startDurable(place, ['run', '--', 'cat', gate]));
+  const all = Array.from({ length: 8 }, () => startDurable(t, place, ['run', '--', 'cat', gate]));
   const ended: (number | null)[] = [];
   await new Promise<void>((resolve) => {
     for (const one of all)
@@ -176,7 +176,7 @@ test('two work trees of one repository run side by side', async (t) => {
   const place = scratch(t);
   const linked = join(place.top, 'linked tree');
   place.git('worktree', 'add', '-q', '--detach', linked);
-  const running = await listening(place);
+  const running = await listening(t, place);
   const other = durable(place, ['run', '--', 'true'], { cwd: linked });
   t.is(other.code, 0, other.stderr);
   process.kill(running.pid, 'SIGTERM');
@@ -225,7 +225,7 @@ test('--task takes up a task by a prefix of its id, and new begins another', (t)
 
 test('a signal before the command has begun ends the turn without it', async (t) => {
   const place = scratch(t);
-  const running = startDurable(place, ['run', '--report', 'report.json', '--', 'touch', 'ran'], {
+  const running = startDurable(t, place, ['run', '--report', 'report.json', '--', 'touch', 'ran'], {
     env: { DURABLE_FAULTS: 'ref.move:rename:before#3=stop' },
   });
   await until('stopped', () => stateOf(running.pid) === 'T');

@@ -18,3 +18,12 @@ export function listing(root: string, without: readonly string[] = [], at = ''):
       return [`${path} ${mode} ${createHash('sha256').update(bytes).digest('hex')}`];
     });
 }
+
+/** The lines that only one of two listings has. */
+export function differences(before: readonly string[], after: readonly string[]): string[] {
+  const [old, now] = [new Set(before), new Set(after)];
+  return [
+    ...before.filter((line) => !now.has(line)).map((line) => `- ${line}`),
+    ...after.filter((line) => !old.has(line)).map((line) => `+ ${line}`),
+  ];
+}

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import type { ExecutionContext } from 'ava';
 import type { Ran, RunOptions, Scratch } from './scratch.js';
 
 /** `dist/cli/main.js` of this build. */
@@ -47,8 +48,9 @@ export class Running {
   }
 }
 
-/** Starts `durable ...args` in the scratch work tree and does not wait for it. */
+/** Starts `durable ...args` in the scratch work tree and does not wait for it; at the test's end it is gone. */
 export function startDurable(
+  t: Pick<ExecutionContext, 'teardown'>,
   place: Scratch,
   args: readonly string[],
   options: Omit<RunOptions, 'input'> = {},
@@ -57,6 +59,10 @@ export function startDurable(
     cwd: options.cwd ?? place.dir,
     env: { ...place.env, ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  t.teardown(() => {
+    child.kill('SIGKILL');
+    child.stdin.destroy();
   });
   return new Running(child);
 }

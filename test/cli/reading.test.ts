@@ -1,0 +1,58 @@
+import test from 'ava';
+import { document } from '../helpers/events.js';
+import { differences, listing } from '../helpers/listing.js';
+import { durable } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+
+/** A private index by which git remembers what it has compared; no record of anything. */
+const CACHE = ['.git/durable/snapshot'];
+
+const READING: readonly (readonly string[])[] = [
+  ['status'],
+  ['status', '--exit-code'],
+  ['doctor'],
+  ['log'],
+  ['log', '-n', '1'],
+  ['verify'],
+  ['recover'],
+  ['recover', '--all'],
+  ['checkpoints'],
+  ['approvals'],
+  ['lease'],
+  ['init', '--dry-run'],
+];
+
+function unchanged(
+  t: { deepEqual: (a: string[], b: string[], why: string) => unknown },
+  place: Scratch,
+  words: readonly string[],
+): void {
+  const before = listing(place.dir, CACHE);
+  const human = durable(place, words);
+  const json = durable(place, [...words, '--json']);
+  t.deepEqual(differences(before, listing(place.dir, CACHE)), [], words.join(' '));
+  const codes = [human.code, json.code];
+  if (codes.some((code) => code !== 0) || human.stdout === '') {
+    if (words[0] !== 'log' || codes.some((code) => code !== 0))
+      throw new Error(`${words.join(' ')}: ${String(codes)} ${human.stderr}`);
+  }
+}
+
+test('a reading verb writes nothing where nothing was ever recorded', (t) => {
+  const place = scratch(t);
+  for (const words of READING) unchanged(t, place, words);
+});
+
+test('a reading verb writes nothing beside a ledger, and neither do show, diff and restore --dry-run', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['run', '--', 'sh', '-c', 'echo 2 > README']).code, 0);
+  const { checkpoint } = document<{ checkpoint: string }>(place, ['checkpoint']);
+  place.write('README', '3\n');
+  for (const words of READING) unchanged(t, place, words);
+  for (const words of [
+    ['show', checkpoint],
+    ['diff', checkpoint],
+    ['restore', checkpoint, '--dry-run'],
+  ])
+    unchanged(t, place, words);
+});
