@@ -12,7 +12,16 @@ import type { Answered, Product, Repaired } from './answers.js';
 import { verdictOf, type Story } from './expectation.js';
 import type { Complaints } from './judge.js';
 import { git, type ScratchRepository } from './scratch.js';
-import { blobId, difference, readTree, sha256, type Leaf, type Tree } from './tree.js';
+import {
+  blobId,
+  difference,
+  foldersAbove,
+  readFolders,
+  readTree,
+  sha256,
+  type Leaf,
+  type Tree,
+} from './tree.js';
 
 export type Direction = 'roll-back' | 'roll-forward';
 
@@ -61,6 +70,8 @@ export interface Repair {
   readonly turn: string;
   readonly before: Tree;
   readonly wanted: Tree;
+  /** Folders as the turn found them, and as the repair does. */
+  readonly folders: { readonly before: readonly string[]; readonly now: readonly string[] };
   /** Paths that somebody else has changed. */
   readonly foreign: readonly string[];
   readonly user: UserState;
@@ -75,6 +86,7 @@ export async function repairAndJudge(repair: Repair): Promise<Complaints> {
     ...difference(after, repair.wanted).map(
       (path) => `after ${direction} '${path}' is ${describe(after.get(path), repair.wanted.get(path))}`,
     ),
+    ...wrongFolders(repair),
     ...wrongWord(repair, answer, after),
     ...wrongCheckpoint(repair, answer.document.checkpoint),
     ...userChanges(repair),
@@ -88,6 +100,18 @@ function describe(found: Leaf | undefined, wanted: Leaf | undefined): string {
   return found.sha256 === wanted.sha256
     ? `of mode ${found.mode}, not ${wanted.mode}`
     : 'of other bytes than it should be';
+}
+
+/** Rolled back, no folder stays that the turn had made and nobody else uses. */
+function wrongFolders({ direction, repository, folders, wanted }: Repair): string[] {
+  const kept = direction === 'roll-back' ? folders.before : folders.now;
+  const right = new Set([...kept, ...foldersAbove(wanted.keys())]);
+  const found = readFolders(repository.dir);
+  const extra = found
+    .filter((folder) => !right.has(folder))
+    .map((folder) => `${direction} leaves the folder '${folder}'`);
+  const missing = [...right].filter((folder) => !found.includes(folder));
+  return [...extra, ...missing.map((folder) => `${direction} removed the folder '${folder}'`)];
 }
 
 /** The repair's own account: exactly the paths it changed, as restored or removed. */

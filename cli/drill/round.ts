@@ -19,7 +19,7 @@ import { alive, end, processes, until, type Seen } from './processes.js';
 import { readRecord } from './record.js';
 import { git, makeScratch, type ObjectFormat, type ScratchRepository } from './scratch.js';
 import { chooseKill, writeScript, type KillMoment } from './script.js';
-import { difference, readTree, type Tree } from './tree.js';
+import { difference, readFolders, readTree, type Tree } from './tree.js';
 import { backgroundCommand } from './wording.js';
 
 /** What a call of the product is taken to last while there is no example of it. */
@@ -95,6 +95,7 @@ interface Stage {
 async function played(stage: Stage): Promise<Round> {
   const { repository, plan, chance } = stage;
   const before = readTree(repository.dir);
+  const folders = readFolders(repository.dir);
   const dirtyBefore = dirtyPaths(repository);
   const user = readUserState(repository);
   const { record, keeper, heard } = await killedAgent(stage);
@@ -120,7 +121,7 @@ async function played(stage: Stage): Promise<Round> {
   const answers = await product.answers();
   const moved = difference(trees.now, readTree(repository.dir));
   await gone(keeper, 'the keeper');
-  const repairs = await bothRepairs({ stage, product, facts, answers, trees, user });
+  const repairs = await bothRepairs({ stage, product, facts, answers, trees, folders, user });
   return {
     plan,
     killedAfter: lastWords(acts),
@@ -248,6 +249,8 @@ interface Repairs {
   readonly facts: judge.Facts;
   readonly answers: Answers;
   readonly trees: Trees;
+  /** As the turn found them. */
+  readonly folders: readonly string[];
   readonly user: ReturnType<typeof readUserState>;
 }
 
@@ -264,7 +267,7 @@ async function bothRepairs(
 }
 
 async function oneRepair(repairs: Repairs, direction: Direction): Promise<judge.Complaints> {
-  const { stage, product, facts, answers, trees, user } = repairs;
+  const { stage, product, facts, answers, trees, folders, user } = repairs;
   const [report] = answers.recover.document.interrupted;
   if (report === undefined) return ['nothing to repair is reported'];
   const { stories } = facts;
@@ -277,6 +280,7 @@ async function oneRepair(repairs: Repairs, direction: Direction): Promise<judge.
       repository: stage.repository,
       turn: report.turn,
       before: trees.now,
+      folders: { before: folders, now: readFolders(stage.repository.dir) },
       wanted: repairedTree(direction, trees.now, { stories, known }),
       foreign: foreign.map((story) => story.path),
       user,

@@ -1,8 +1,7 @@
 /**
  * A work tree read with node:fs and hashed with node:crypto: what the drill compares the product's word with.
  *
- * Every file and link counts, ignored ones too; `.git` does not, and of folders only those that hold something
- * (git knows no other). Nothing here comes from the product.
+ * Every file and link counts, ignored ones too; `.git` does not. Nothing here comes from the product.
  */
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -22,6 +21,26 @@ export function readTree(root: string): Tree {
   const tree = new Map<string, Leaf>();
   collect(root, '', tree);
   return tree;
+}
+
+/** Every folder below the root, empty ones too: git does not know those, but a user sees them. */
+export function readFolders(root: string, folder = ''): string[] {
+  const below: string[] = [];
+  for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
+    const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory() && path !== '.git') below.push(path, ...readFolders(root, path));
+  }
+  return below;
+}
+
+/** Folders that must be there for these paths to be. */
+export function foldersAbove(paths: Iterable<string>): string[] {
+  const folders = new Set<string>();
+  for (const path of paths) {
+    for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1))
+      folders.add(path.slice(0, end));
+  }
+  return [...folders];
 }
 
 function collect(root: string, folder: string, tree: Map<string, Leaf>): void {

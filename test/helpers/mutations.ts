@@ -1,7 +1,7 @@
-/** Builds that break a promise each: the drill must notice every one of them. */
+/** Builds that break one promise each: the drill must notice every one of them. */
 import type { Patch } from './mutant.js';
 
-/** Files change before anything of it is recorded, and nothing is afterwards. */
+/** Files change before anything of it is recorded, and nothing is recorded afterwards. */
 export const WITHOUT_PREPARED: readonly Patch[] = [
   { file: 'lib/files/transaction.js', find: 'await this.#prepare();', replace: '' },
   {
@@ -9,4 +9,67 @@ export const WITHOUT_PREPARED: readonly Patch[] = [
     find: "await this.#append({ type: 'transaction.committed', transaction: this.#id, by: 'writer' });",
     replace: '',
   },
+];
+
+export const WITHOUT_BEFORE_IMAGE: readonly Patch[] = [
+  {
+    file: 'lib/files/transaction.js',
+    find: 'return { path, before, after, permissions };',
+    replace: 'return { path, before: null, after, permissions };',
+  },
+];
+
+/** What a call is about to do is recorded when it has done it. */
+export const INTENT_AFTER_EFFECT: readonly Patch[] = [
+  {
+    file: 'lib/turn/turn.js',
+    find: /await this\.#context\.append\(\(\) => \[\s*proposed\.draft,\s*startedDraft\(this\.#context, proposed\.invocation, null\),?\s*\]\);(?=\s*const open = this\.#opened\(proposed\);\s*try)/,
+    replace: '',
+  },
+  {
+    file: 'lib/turn/turn.js',
+    find: 'const value = await run({ invocation: proposed.invocation });',
+    replace:
+      'const value = await run({ invocation: proposed.invocation }); await this.#context.append(() => [proposed.draft, startedDraft(this.#context, proposed.invocation, null)]);',
+  },
+];
+
+export const ARGUMENTS_NORMALIZED: readonly Patch[] = [
+  {
+    file: 'lib/turn/call.js',
+    find: 'Buffer.from(argsText(call.args), ',
+    replace: "Buffer.from(argsText(call.args).normalize('NFD'), ",
+  },
+];
+
+export const FOREIGN_OVERWRITTEN: readonly Patch[] = [
+  { file: 'lib/recovery/aim.js', find: "verdict.state === 'foreign'", replace: 'false' },
+];
+
+export const ROLLED_BACK_ONE_STEP: readonly Patch[] = [
+  {
+    file: 'lib/recovery/aim.js',
+    find: "action === 'roll-back' ? verdict.before : verdict.target",
+    replace: "action === 'roll-back' ? touched.steps.at(-1).before : verdict.target",
+  },
+];
+
+export const PARTIAL_TAKEN_FOR_WRITTEN: readonly Patch[] = [
+  {
+    file: 'lib/files/verdict.js',
+    find: "judged('partial', step.expected)",
+    replace: "judged('written', step.expected)",
+  },
+];
+
+export const DRIFT_UNSEEN: readonly Patch[] = [
+  {
+    file: 'lib/recovery/drift.js',
+    find: 'return [...extra, ...missing',
+    replace: 'return [...[], ...missing',
+  },
+];
+
+export const ORPHANS_UNSEEN: readonly Patch[] = [
+  { file: 'lib/lease/processes.js', find: 'if (belongs(entry, search, byPid))', replace: 'if (false)' },
 ];

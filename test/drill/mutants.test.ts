@@ -1,0 +1,97 @@
+/** The drill has teeth: a build that breaks one promise fails it, and by the question that is about this promise. */
+import test from 'ava';
+import { PIECES } from '../../cli/drill/script.js';
+import { runDrill, type DrillDocument } from '../helpers/drill-run.js';
+import { seedWhere, type Drawn } from '../helpers/drill-seeds.js';
+import { mutant, type Patch } from '../helpers/mutant.js';
+import * as mutations from '../helpers/mutations.js';
+import { scratch } from '../helpers/scratch.js';
+
+type Question = Exclude<keyof DrillDocument['rounds'][number], 'seed' | 'killedAfter' | 'complaints'>;
+
+const late = ({ lines }: Drawn): boolean => lines > 200;
+const calm = (drawn: Drawn): boolean => late(drawn) && drawn.planted === 'nothing';
+
+/** The kill comes between the small writes of a rewriting, the sixth one of them. */
+const inPieces = ({ script, lines, planted }: Drawn): boolean => {
+  const length = { rewrite: PIECES + 4, again: PIECES + 4, create: PIECES + 4 };
+  let before = 0;
+  for (const { kind } of script) {
+    if (kind === 'rewrite' && lines === before + 8) return planted === 'nothing';
+    before +=
+      kind in length
+        ? PIECES + 4
+        : kind.endsWith('shell')
+          ? 5
+          : kind === 'failed' || kind === 'background'
+            ? 3
+            : 2;
+  }
+  return false;
+};
+
+const CASES: readonly [string, readonly Patch[], number, readonly Question[]][] = [
+  [
+    'changes files before it records transaction.prepared',
+    mutations.WITHOUT_PREPARED,
+    seedWhere(calm),
+    ['reportsFiles', 'rolledBackExactly'],
+  ],
+  [
+    'keeps no image from before',
+    mutations.WITHOUT_BEFORE_IMAGE,
+    seedWhere(calm),
+    ['reportsFiles', 'rolledBackExactly'],
+  ],
+  [
+    'records a call when it is done',
+    mutations.INTENT_AFTER_EFFECT,
+    seedWhere(inPieces),
+    ['knowsInterrupted', 'reportsFiles', 'rolledBackExactly'],
+  ],
+  [
+    'changes one letter of the arguments',
+    mutations.ARGUMENTS_NORMALIZED,
+    seedWhere(calm),
+    ['approvalIntact'],
+  ],
+  [
+    'overwrites what somebody else wrote',
+    mutations.FOREIGN_OVERWRITTEN,
+    seedWhere((drawn) => late(drawn) && drawn.planted === 'foreign'),
+    ['rolledBackExactly', 'rolledForwardExactly'],
+  ],
+  [
+    'takes back only the last change of a file',
+    mutations.ROLLED_BACK_ONE_STEP,
+    seedWhere((drawn) => calm(drawn) && drawn.script.findIndex(({ kind }) => kind === 'again') < 10),
+    ['rolledBackExactly'],
+  ],
+  [
+    'takes a file in part for a whole one',
+    mutations.PARTIAL_TAKEN_FOR_WRITTEN,
+    seedWhere(inPieces),
+    ['reportsFiles'],
+  ],
+  [
+    'does not see what drifted',
+    mutations.DRIFT_UNSEEN,
+    seedWhere((drawn) => late(drawn) && drawn.planted === 'drift'),
+    ['gitStatusMatches'],
+  ],
+  ['does not see what outlived the agent', mutations.ORPHANS_UNSEEN, seedWhere(calm), ['orphanFound']],
+];
+
+for (const [what, patches, seed, questions] of CASES) {
+  test.serial(`a build that ${what} fails by ${questions.join(' and ')}`, (t) => {
+    const place = scratch(t, { repository: false });
+    const { code, document } = runDrill(place, mutant(t, patches), { rounds: 1, seed });
+    t.is(code, 1);
+    const [round] = document.rounds;
+    t.deepEqual(
+      questions.filter((question) => round?.[question] !== false),
+      [],
+      JSON.stringify(round),
+    );
+  });
+}
