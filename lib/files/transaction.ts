@@ -189,15 +189,16 @@ class RecordedTransaction {
       entries,
       folders: missingFolders(storage, written),
     });
-    const payload = new Map<string, string>();
-    for (const blob of this.#options.blobs.values())
-      payload.set(String(payload.size), await storage.objects.write('blob', blob));
+    const bodies = [...this.#options.blobs.values(), bytes];
+    const oids = await storage.objects.writeAll(bodies.map((body) => ({ type: 'blob', body })));
+    const payload = new Map(
+      oids.map((oid, index) => [index === oids.length - 1 ? 'manifest' : String(index), oid]),
+    );
     const manifest: Kept = {
-      oid: await storage.objects.write('blob', bytes),
+      oid: storage.objects.hash('blob', bytes),
       digest: digest(bytes),
       bytes: bytes.length,
     };
-    payload.set('manifest', manifest.oid);
     const message = `transaction ${this.#id}: ${String(entries.length)} paths`;
     const contents = await ledger.contents.commitTree({ payload, message });
     const { invocation, purpose } = this.#options;

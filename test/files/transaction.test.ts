@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -10,13 +11,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { hasCode, isDurableError } from '../../lib/errors.js';
 import { revisionOf } from '../../lib/files/revision.js';
 import { runTransaction, type Change } from '../../lib/files/transaction.js';
 import type { FaultPoint } from '../../lib/git/fault.js';
 import { openAs } from '../helpers/lease-place.js';
-import { scratch } from '../helpers/scratch.js';
+import { at } from '../helpers/json.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
 import { allEvents, eventTypes, openTurn, walk } from '../helpers/turn-place.js';
 
 const text = (content: string): Buffer => Buffer.from(content);
@@ -426,4 +429,65 @@ test('putting back restores the very file: inode and hard links included', async
   await t.throwsAsync(runTransaction(turn, [write('a', 'new\n'), write('b', 'new\n')]));
   writeFileSync(join(place.top, 'other name'), 'through the other name\n');
   t.is(readFileSync(join(place.dir, 'a'), 'utf8'), 'through the other name\n');
+});
+
+/** A user whom permission bits hold back: the one who runs the tests, or nobody when that is root. */
+function ordinaryUser(place: Scratch): { uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return {};
+  const id = { uid: 65_534, gid: 65_534 };
+  execFileSync('chown', ['-R', `${String(id.uid)}:${String(id.gid)}`, place.top]);
+  return id;
+}
+
+/** Runs the changes in a child of that user; what it said it failed with. */
+function failedChild(place: Scratch, stage: 'change' | 'sealed', changes: readonly unknown[]): unknown {
+  const file = join(place.top, 'changes.json');
+  writeFileSync(file, JSON.stringify(changes));
+  const user = ordinaryUser(place);
+  const ran = spawnSync(process.execPath, [CHILD, stage, place.dir, file], {
+    cwd: place.dir,
+    env: place.env,
+    encoding: 'utf8',
+    ...user,
+  });
+  const [, json = 'null'] = /^error (.*)$/m.exec(ran.stdout) ?? [];
+  return JSON.parse(json) ?? `${ran.stdout}${ran.stderr}`;
+}
+
+const CHILD = fileURLToPath(new URL('../helpers/repair-child.js', import.meta.url));
+const base64 = (content: string): string => text(content).toString('base64');
+
+test('one of nineteen files that may not be replaced: all go back, and the error names it', (t) => {
+  const place = scratch(t);
+  const paths = NINETEEN.map((name) => (name === 'f11' ? 'locked/f11' : name));
+  for (const path of paths) place.write(path, 'old\n');
+  chmodSync(join(place.dir, 'locked'), 0o555);
+  const before = walk(place.dir);
+  const changes = paths.map((path) => ({ kind: 'write', path, bytes: base64('new\n') }));
+  const error = failedChild(place, 'change', [
+    ...changes,
+    { kind: 'write', path: 'made/x', bytes: base64('x') },
+  ]);
+  chmodSync(join(place.dir, 'locked'), 0o755);
+  t.like(error, { code: 'transaction-failed', cause: 'permission-denied' });
+  t.like(at(error, 'fields'), { path: 'locked/f11', state: 'rolled-back' });
+  t.deepEqual(walk(place.dir), before);
+  const subjects = place.run('git', [
+    '-c',
+    'safe.directory=*',
+    'log',
+    '--format=%s',
+    'refs/durable/tasks/task',
+  ]).stdout;
+  t.true(subjects.startsWith('transaction.rolled-back'), subjects);
+});
+
+test('a git dir that may not be written is an error with nothing changed', (t) => {
+  const place = scratch(t);
+  place.write('a', 'old\n');
+  const before = walk(place.dir);
+  const error = failedChild(place, 'sealed', [{ kind: 'write', path: 'a', bytes: base64('new\n') }]);
+  execFileSync('chmod', ['-R', 'u+w', join(place.dir, '.git')]);
+  t.like(error, { code: 'permission-denied' });
+  t.deepEqual(walk(place.dir), before);
 });

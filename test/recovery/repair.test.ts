@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { hasCode } from '../../lib/errors.js';
 import type { Event } from '../../lib/event.js';
@@ -27,6 +28,8 @@ import {
   type Says,
   type TurnPlace,
 } from '../helpers/turn-place.js';
+
+const CHILD = fileURLToPath(new URL('../helpers/repair-child.js', import.meta.url));
 
 const text = (content: string): Buffer => Buffer.from(content);
 const say = (path: string, expected: string): Says => ({ path, expected: text(expected) });
@@ -175,6 +178,30 @@ test('a turn whose holder is alive is not repaired', async (t) => {
   t.true(hasCode(error, 'lease-held'), String(error));
   t.deepEqual(walk(place.dir), before);
   await turn.held.assert();
+});
+
+test('a paused holder is ended when a person says so, and only then', async (t) => {
+  const place = scratch(t);
+  place.write('a', 'before\n');
+  const child = spawn(process.execPath, [CHILD, 'hold', place.dir], {
+    env: place.env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const ended = new Promise((resolve) =>
+    child.on('exit', (_, signal) => {
+      resolve(signal);
+    }),
+  );
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  child.kill('SIGSTOP');
+  // Another program asks: not the parent of the paused one, whose children are never ended.
+  const storage = await openAs(t, place, { pid: 4_000_000 });
+  t.deepEqual(await recoveryReport(storage), { interrupted: [] });
+  t.true(hasCode(await t.throwsAsync(repair(storage, { action: 'roll-back' })), 'lease-held'));
+  const result = await repair(storage, { action: 'roll-back', takeOver: true });
+  t.is(result.turn, 'turn');
+  t.is(await ended, 'SIGKILL');
 });
 
 test('of several interrupted turns one must be named, by id or its beginning', async (t) => {
