@@ -9,7 +9,6 @@
  * Crash points of a release: own stage revoked, record still held: the next one finds a dead holder whose turn is
  * closed, and takes over at once · record free, `gc.pid` still there: it names a dead pid, which git ignores.
  */
-import { hasCode } from '../errors.js';
 import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { dropMaintenance, holdMaintenance } from './maintenance.js';
@@ -25,7 +24,7 @@ import {
 } from './record.js';
 import { renewLease, type Renewal } from './renew.js';
 import { revokeStage, Stage, sweepRevoked } from './staging.js';
-import { DurableError } from '../errors.js';
+import { DurableError, hasCode } from '../errors.js';
 
 /** How an older holding was ended: for `lease.acquired` and `turn.recovered`. */
 export interface TakenOver {
@@ -93,19 +92,19 @@ export class Held {
   }
 
   /**
-   * Lets go: own stage revoked first (PROTOCOL.md 28), then a free record that keeps the epoch; the keeper has ended when
-   * it returns. Idempotent. Errors: 'lease-lost' when another holds it by now, 'ref-locked', the disk's.
+   * Lets go: own stage revoked first (PROTOCOL.md 28), the keeper ended (a paused one may sit on the lease's lock), then a
+   * free record that keeps the epoch. Idempotent. Errors: 'lease-lost' when another holds it by now, 'ref-locked', the disk's.
    */
   async release(): Promise<void> {
     revokeStage(this.#storage, this.token.epoch);
+    await this.#keeper?.end();
+    this.#keeper = null;
     if (!(await this.#isReleased())) {
       const { record } = await renewLease(this.#storage, this.token, { state: 'free', keeper: null });
       this.#record = record;
     }
     dropMaintenance(this.#storage, this.#record.holder.pid);
     sweepRevoked(this.#storage, this.token.epoch);
-    await this.#keeper?.end();
-    this.#keeper = null;
   }
 
   async #isReleased(): Promise<boolean> {

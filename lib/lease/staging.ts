@@ -229,7 +229,10 @@ export class Stage {
     if (outcome === 'done') return;
     if (outcome === 'is-directory') throw directoryRefused(path);
     if (outcome === 'missing' && this.#isRevoked()) throw this.#revoked();
-    throw new DurableError('io-failed', { path, errno: outcome === 'missing' ? 'ENOENT' : 'EXDEV' });
+    throw new DurableError('io-failed', {
+      path: displayPath(path),
+      errno: outcome === 'missing' ? 'ENOENT' : 'EXDEV',
+    });
   }
 }
 

@@ -10,7 +10,7 @@ import { Ledger } from '../../lib/ledger/ledger.js';
 import { HolderProcess, isAlive, type StartOptions } from '../helpers/holder-process.js';
 import { at } from '../helpers/json.js';
 import { openAs, quickChallenge, TURN } from '../helpers/lease-place.js';
-import { until } from '../helpers/processes.js';
+import { stateOf, until } from '../helpers/processes.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 interface Kept {
@@ -217,4 +217,13 @@ test("a gc.pid of somebody who is alive is left alone, and a dead one's is repla
   t.is(readFileSync(file, 'utf8'), `${String(process.pid)} ${hostname}`);
   await second.release();
   t.false(existsSync(file));
+});
+
+test('a keeper that is paused on the lock of the lease does not stand in the way of a release', async (t) => {
+  const { place, holder, keeper, record } = await kept(t, { keeperFaults: 'ref.lock:link:after#2=stop' });
+  await until('the keeper is stopped', () => stateOf(keeper) === 'T');
+  await holder.must('release');
+  t.false(isAlive(keeper));
+  t.is(record().state, 'free');
+  t.is(place.run('find', ['.git', '-name', '*.lock']).stdout, '');
 });
