@@ -1,5 +1,6 @@
 /**
- * Reading objects with `git cat-file --batch`: packs, alternates, promisor remotes, both object formats.
+ * Reading objects with `git cat-file --batch`: packs, alternates, both object formats. What a partial clone has not
+ * fetched is missing here; nothing is fetched.
  *
  * `CatFile` is one git process that stays. It is started at the first read, keeps no program alive while nothing is
  * asked (it is unreferenced), ends with this process, and sees objects and packs that appear after its start, since git
@@ -16,7 +17,8 @@ import { DurableError } from '../errors.js';
 import { isObjectType, type GitObject } from './objects-format.js';
 import type { Git } from './process.js';
 
-const ARGS = ['cat-file', '--batch', '--buffer'];
+/** Reading what we recorded never goes to the network: not one that is slow, asks for a password, or is not there. */
+const LOCAL_ONLY = { env: { GIT_NO_LAZY_FETCH: '1', GIT_ALLOW_PROTOCOL: '' } };
 
 interface Question {
   readonly oid: string;
@@ -62,10 +64,17 @@ export class CatFile {
   #goOn({ open: [first, ...others], killed, said }: End): void {
     if (first === undefined) return;
     if (killed && first.asked === 1) this.#ask(first);
+    else if (notFetched(said)) first.resolve(undefined);
     else first.reject(new DurableError('object-damaged', { oid: first.oid, detail: said || 'git ended' }));
     for (const question of others) this.#ask(question);
   }
 }
+
+/**
+ * In a partial clone git before 2.44 knows no way not to ask the remote, and ends when it may not: that object is not
+ * here, which is no damage. Its exit code is the same, so the text of its message has to tell.
+ */
+const notFetched = (said: string): boolean => said.includes('promisor remote');
 
 interface End {
   readonly open: readonly Question[];
@@ -80,7 +89,7 @@ class Running {
   readonly #ended: Promise<void>;
 
   constructor(git: Git, ended: (end: End) => void) {
-    const child = git.start(['cat-file', '--batch']);
+    const child = git.start(['cat-file', '--batch'], LOCAL_ONLY);
     const answers = new Answers();
     let said = '';
     this.#child = child;
@@ -132,7 +141,7 @@ export type Answer =
  * the one after the last answer.
  */
 export async function* streamObjects(git: Git, oids: readonly string[]): AsyncGenerator<Answer, void> {
-  const child = git.start(ARGS);
+  const child = git.start(['cat-file', '--batch', '--buffer'], LOCAL_ONLY);
   const ended = new Promise<string>((resolve) => {
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => (said = `${said}${chunk.toString('utf8')}`.slice(-2000)));

@@ -8,8 +8,8 @@
  * Refused, each with its own error: no git, git below 2.31 (no `--path-format`), no repository, a bare one, one that
  * `safe.directory` refuses, and reftable storage, whose locks cannot name an owner (PROTOCOL.md 10).
  */
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { DurableError } from '../errors.js';
 import type { Host } from '../host.js';
 import { bitsOf, type Bits } from './bits.js';
@@ -96,7 +96,8 @@ async function parsePlaces(git: Git, output: string): Promise<Places> {
 }
 
 function layoutOf(places: Places, config: Config, gitVersion: string): Layout {
-  const { format, gitDir, commonDir, workTree } = places;
+  const { format, gitDir, workTree } = places;
+  const commonDir = homeOfRefs(places.commonDir);
   if (format !== 'sha1' && format !== 'sha256')
     throw new DurableError('git-failed', {
       command: 'git rev-parse --show-object-format',
@@ -117,6 +118,15 @@ function layoutOf(places: Places, config: Config, gitVersion: string): Layout {
       (key) => key === 'extensions.partialclone' || key.startsWith('remote.'),
     ),
   };
+}
+
+/**
+ * Work trees made by `git-new-workdir` have a git dir of their own whose `refs` is a symbolic link. Locks, claims and
+ * journal must be where the refs really are, or two healers of one lock would not meet.
+ */
+function homeOfRefs(commonDir: string): string {
+  const refs = realpathSync(join(commonDir, 'refs'));
+  return basename(refs) === 'refs' ? dirname(refs) : commonDir;
 }
 
 function hasAlternates(commonDir: string): boolean {

@@ -13,7 +13,7 @@
  * moment; the journal keeps the bytes until `dropJournal`, which is only for what a pack of ours has, or for litter.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DurableError, hasCode } from '../errors.js';
 import { errno, type Disk } from './disk.js';
 import type { Layout } from './layout.js';
@@ -107,7 +107,7 @@ export class LooseObjects {
     // What a reader puts back is promised by nobody: the journal has it, and the next reader does the same.
     const isPromised = site !== 'object.restore';
     for (let tries = 0; ; tries += 1) {
-      const outcome = this.#disk.link(site, journal, path);
+      const outcome = this.#linkOrCopy(site, journal, path);
       if (outcome === 'done') break;
       if (outcome === 'exists') {
         if (sameFile(journal, path)) break;
@@ -120,6 +120,20 @@ export class LooseObjects {
       if (isPromised) this.#disk.makeDir(site, dirname(path), dir);
       else this.#disk.makePassingDir(site, dirname(path), dir);
     }
+  }
+
+  /** `objects` may lie on another disk, behind a symbolic link: there the object is a file of its own. */
+  #linkOrCopy(site: Site, journal: string, path: string): 'done' | 'exists' | 'missing' {
+    try {
+      return this.#disk.link(site, journal, path);
+    } catch (error) {
+      if (!hasCode(error, 'io-failed') || error.fields.errno !== 'EXDEV') throw error;
+    }
+    this.#disk.makeDir(site, dirname(path), this.#layout.bits.dir);
+    // A name that git knows and removes, should this process die here.
+    const temp = join(dirname(path), `tmp_obj_${basename(this.#tickets.temp())}`);
+    this.#disk.create(site, temp, readFileSync(journal), this.#layout.bits.object);
+    return this.#disk.rename(site, temp, path) === 'done' ? 'done' : 'missing';
   }
 
   #replace(site: Site, journal: string, path: string): void {

@@ -18,7 +18,7 @@ export type ReadAnswer =
   | { readonly oid: string; readonly missing: true };
 
 export interface ObjectStore {
-  /** Undefined: nowhere, the journal included. Throws 'object-damaged' when all that is there is damaged. */
+  /** Undefined: not here, the journal included (a partial clone's remote is not asked). Throws 'object-damaged' when all that is there is damaged. */
   read(oid: string): Promise<GitObject | undefined>;
   /** As `read` for a whole list, in its order, streamed through one git process. */
   readMany(oids: readonly string[]): AsyncIterable<ReadAnswer>;
@@ -44,7 +44,7 @@ export interface NewObject {
 export interface ObjectBackend {
   readonly name: 'native' | 'isomorphic';
   encode(type: WrittenType, body: Uint8Array): Promise<Uint8Array> | Uint8Array;
-  /** Undefined when no pack (nor, for git, alternate or promisor remote) has it. Throws 'object-damaged'. */
+  /** Undefined when no pack (nor, for git, alternate) has it. Throws 'object-damaged'. */
   read(oid: string): Promise<GitObject | undefined>;
   /** Many at once, in order; where it is missing they are read one by one. */
   stream?(oids: readonly string[]): AsyncIterable<ReadAnswer>;
@@ -103,8 +103,7 @@ export class DurableObjects implements ObjectStore {
     checkOid(oid);
     const loose = this.#loose.read(oid);
     if (typeof loose !== 'string') return loose;
-    // A partial clone would ask its remote for what the journal has.
-    const first = loose === 'damaged' || this.#layout.promisor ? this.#loose.restore(oid) : null;
+    const first = loose === 'damaged' ? this.#loose.restore(oid) : null;
     if (first !== null) return first;
     try {
       const stored = await this.#backend.read(oid);

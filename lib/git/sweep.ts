@@ -3,7 +3,7 @@
  * about locks that are gone. Dead locks themselves are healed by whoever meets them (claims.ts). Nothing here is
  * needed for anything to work; it keeps the folder small and `uninstall` clean. It may run at any time, beside anything.
  */
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { errno } from './disk.js';
 import type { Layout } from './layout.js';
@@ -14,21 +14,21 @@ export function sweepLitter(storage: Storage): { readonly tickets: number; reado
   return { tickets: storage.tickets.sweep(), claims: storage.locks.sweep(lockPaths(storage.layout)) };
 }
 
-/** Every place where a lock of ours can be: the refs, and the index of each work tree. */
+/** Every place where a lock of ours can be: our refs, and the index of each work tree. */
 export function lockPaths({ commonDir }: Layout): string[] {
-  const gitDirs = [
-    commonDir,
-    ...entries(join(commonDir, 'worktrees')).map((name) => join(commonDir, 'worktrees', name)),
-  ];
-  const refs = readdirSync(join(commonDir, 'refs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.lock'))
-    .map((name) => join(commonDir, 'refs', name));
-  return [...refs, ...gitDirs.map((gitDir) => join(gitDir, 'index.lock')).filter((path) => existsSync(path))];
+  const linked = filesBelow(join(commonDir, 'worktrees'), false).map((name) => join('worktrees', name));
+  const refs = ['refs/durable', 'refs/notes'].flatMap((folder) =>
+    filesBelow(join(commonDir, folder), true).map((name) => join(folder, name)),
+  );
+  return [
+    ...refs.filter((name) => name.endsWith('.lock')),
+    ...['', ...linked].map((dir) => join(dir, 'index.lock')),
+  ].map((name) => join(commonDir, name));
 }
 
-function entries(dir: string): string[] {
+function filesBelow(dir: string, recursive: boolean): string[] {
   try {
-    return readdirSync(dir);
+    return readdirSync(dir, { recursive, encoding: 'utf8' });
   } catch (error) {
     if (errno(error) === 'ENOENT') return [];
     throw error;

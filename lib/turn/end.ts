@@ -6,6 +6,7 @@
 import type { EventOf, ProcessRecord } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { findProcesses } from '../lease/processes.js';
+import { sweepLitter } from '../git/sweep.js';
 import { packJournal } from '../ledger/pack.js';
 import { cut } from '../ledger/subject.js';
 import type { TurnContext } from './context.js';
@@ -35,6 +36,7 @@ export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<vo
   ]);
   await context.held.release();
   await packJournal(context.storage);
+  sweepLitter(context.storage);
 }
 
 export async function interruptTurn(context: TurnContext, reason: string): Promise<void> {

@@ -1,4 +1,12 @@
-import { appendFileSync, chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { hasCode, type ErrorCode } from '../../lib/errors.js';
@@ -61,6 +69,18 @@ test('a linked work tree shares objects and refs with the main one and has a fol
   t.is(layout.gitDir, real(place.dir, '.git/worktrees/linked'));
   t.is(layout.shared, join(layout.commonDir, 'durable'));
   t.is(layout.local, join(layout.gitDir, 'durable'));
+});
+
+test('a work tree whose refs are a link to those of another shares its locks and journal', async (t) => {
+  const place = scratch(t);
+  const dir = join(place.top, 'new-workdir');
+  mkdirSync(join(dir, '.git'), { recursive: true });
+  for (const name of ['objects', 'refs', 'packed-refs', 'config', 'info'])
+    symlinkSync(join(place.dir, '.git', name), join(dir, '.git', name));
+  writeFileSync(join(dir, '.git/HEAD'), place.git('rev-parse', 'HEAD'));
+  const layout = await look(place, dir);
+  t.is(layout.shared, (await look(place)).shared);
+  t.is(layout.local, real(dir, '.git') + '/durable');
 });
 
 test('a submodule is a repository of its own', async (t) => {

@@ -1,6 +1,6 @@
 /** One suite for both backends: what an object store promises, judged by git itself. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
@@ -298,6 +298,40 @@ for (const { backend, objectFormat } of BACKENDS) {
     },
   );
 }
+
+test('objects that lie on another disk are copied there, and restored there', async (t) => {
+  const place = scratch(t);
+  const apart = (point: FaultPoint): void => {
+    const links = ['object.publish:link:before', 'object.restore:link:before'];
+    if (links.includes(point)) throw Object.assign(new Error('another disk'), { code: 'EXDEV' });
+  };
+  const { storage, loose } = await open(t, place, { faults: { hit: apart } });
+  const oid = await storage.objects.write('blob', Buffer.from('x'));
+  t.is(place.git('cat-file', 'blob', oid), 'x');
+  unlinkAndWrite(loose(oid), Buffer.from('torn'));
+  t.is((await storage.objects.read(oid))?.body.toString(), 'x');
+  t.is(place.git('cat-file', 'blob', oid), 'x');
+  t.is(statSync(loose(oid)).mode & 0o777, 0o444);
+  place.git('fsck', '--strict');
+});
+
+test('in a partial clone the remote is never asked: the journal is, and what is not here is missing', async (t) => {
+  const place = scratch(t);
+  place.git('config', 'uploadpack.allowFilter', 'true');
+  place.write('README', 'second');
+  place.git('commit', '-qam', 'second');
+  place.git('clone', '-q', '--filter=blob:none', `file://${encodeURI(place.dir)}`, '../partial');
+  const { storage, loose } = await open(t, place, {}, join(place.top, 'partial'));
+  const oid = await storage.objects.write('blob', Buffer.from('ours'));
+  rmSync(loose(oid));
+  t.is((await storage.objects.read(oid))?.body.toString(), 'ours');
+  const first = place.git('rev-parse', 'HEAD~:README');
+  t.is(await storage.objects.read(first), undefined);
+  const asked = [...Array.from({ length: 30 }, () => first), oid];
+  const answers: boolean[] = [];
+  for await (const answer of storage.objects.readMany(asked)) answers.push('missing' in answer);
+  t.deepEqual(answers, [...Array.from({ length: 30 }, () => true), false]);
+});
 
 test('a program that has read ends by itself, without closing', (t) => {
   const place = scratch(t);
