@@ -15,7 +15,7 @@
  * - The index is split (git-update-index(1), "Split index"): writing 10 changed entries of 50,000 takes a third of the time.
  * - `index` carries an old time of change on purpose, see lib/git/private-index.ts. `state-<trailer of index>` lies beside it.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DurableError } from '../errors.js';
 import { freshId } from '../host.js';
@@ -94,6 +94,21 @@ export class PrivateDir {
     for (const one of old) if (one !== name) disk.unlink('snapshot.index', join(this.dir, one));
   }
 
+  /**
+   * Removes a quarantine and the base of its split index, unless that became the index. Other bases that are not used any
+   * more git removes itself, an hour later and with the next one it writes (a process may still be at work on one).
+   */
+  release(quarantine: Quarantine): void {
+    const mine = readOr(quarantine.path('index'));
+    const kept = readOr(this.index);
+    for (const name of this.#names()) {
+      const base = Buffer.from(name.replace(/^sharedindex\./, ''), 'hex');
+      if (name.startsWith('sharedindex.') && mine.includes(base) && !kept.includes(base))
+        this.#storage.disk.unlink('snapshot.reset', join(this.dir, name));
+    }
+    quarantine.discard();
+  }
+
   /** What is known about this index, as `adopt` was told; null when it is not known. */
   stateOf(index: Buffer): string | null {
     const path = join(this.dir, stateName(index, this.#storage));
@@ -137,9 +152,18 @@ export class PrivateDir {
 export function gitFailure(quarantine: Quarantine, args: readonly string[], result: GitResult): DurableError {
   const detail = result.stderr.trim();
   const full = new DurableError('out-of-space', { path: quarantine.dir });
-  if (/No space left on device|Disk quota exceeded/.test(detail)) return full;
+  if (/No space left on device|Disk quota exceeded|Out of diskspace/.test(detail) || isFull(quarantine.dir))
+    return full;
   return new DurableError('git-failed', { command: `git ${args.join(' ')}`, code: result.code, detail });
 }
+
+function isFull(dir: string): boolean {
+  const { bavail, bsize } = statfsSync(dir);
+  return bavail * bsize < NEXT_TO_NOTHING;
+}
+
+/** Bytes: git removes its own temporary files before it fails, so that a full disk has a little room again. */
+const NEXT_TO_NOTHING = 64 * 1024;
 
 /** The index's own checksum, which git writes last into it. */
 function stateName(index: Buffer, storage: Storage): string {

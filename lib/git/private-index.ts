@@ -13,7 +13,7 @@
  *   or while we looked, and for whatever git stumbled over: a file that shrinks while git reads it ends git ("confused by
  *   unstable object source data"). Its entry has no stat data, so that the next snapshot compares its content.
  */
-import { lstatSync, type BigIntStats } from 'node:fs';
+import { existsSync, lstatSync, type BigIntStats } from 'node:fs';
 import { DurableError } from '../errors.js';
 import { errno, isAbsence } from './disk.js';
 import { encodePath, fsPath, splitPaths } from './path.js';
@@ -74,6 +74,9 @@ export class PrivateIndex {
     const held = new Set([...change.held, ...moved, ...this.#failed]);
     await this.#hold([...held]);
     for (const feed of fed.values()) if (!held.has(feed.path)) this.#suspect(feed);
+    // Nothing at all to take in, ever: an index of no entries is one all the same.
+    if (!existsSync(this.#quarantine.path('index')))
+      await this.#dir.output(this.#quarantine, ['read-tree', '--empty'], { site: 'snapshot.add' });
     this.backdate();
     return this.#outcome;
   }

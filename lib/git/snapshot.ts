@@ -91,7 +91,7 @@ async function attempt(storage: Storage, dir: PrivateDir, also: readonly string[
   try {
     return await new Taking(storage, dir, quarantine).take(also);
   } catch (error) {
-    quarantine.discard();
+    dir.release(quarantine);
     throw error;
   }
 }
@@ -132,11 +132,11 @@ export class Snapshot {
     if (this.#pack !== null) quarantine.seal(this.#pack);
     if (behind > FAR_BEHIND) await dir.anchor(quarantine, this.facts.tree);
     dir.adopt(quarantine, JSON.stringify(state));
-    quarantine.discard();
+    dir.release(quarantine);
   }
 
   discard(): void {
-    this.#parts.quarantine.discard();
+    this.#parts.dir.release(this.#parts.quarantine);
   }
 }
 

@@ -14,7 +14,7 @@ import type { Storage } from './storage.js';
 export interface UserNames {
   /** Files and links, in git's order; an unmerged path stands once. */
   readonly files: ReadonlySet<string>;
-  /** Those flagged skip-worktree: when absent they are not deletions. */
+  /** Those that a sparse checkout leaves out: when absent they are not deletions. */
   readonly sparse: ReadonlySet<string>;
   readonly submodules: readonly string[];
 }
@@ -30,9 +30,17 @@ export async function userIndexMark(storage: Storage): Promise<string> {
 export async function userNames(storage: Storage): Promise<UserNames> {
   const listed = await storage.git.run(['ls-files', '-z', '-s', '-t']);
   const fromIndex = listed.code === 0 ? parseStage(listed.stdout) : NONE;
-  if (fromIndex.files.size > 0) return fromIndex;
+  if (fromIndex.files.size > 0)
+    return (await isSparse(storage, fromIndex)) ? fromIndex : { ...fromIndex, sparse: NONE.sparse };
   const head = await storage.git.run(['ls-tree', '-r', '-z', '--full-tree', 'HEAD']);
   return head.code === 0 ? parseTree(head.stdout) : fromIndex;
+}
+
+/** The flag alone says nothing: people set it by hand to hide their changes, and a deletion of such a file is one. */
+async function isSparse(storage: Storage, { sparse }: UserNames): Promise<boolean> {
+  if (sparse.size === 0) return false;
+  const setting = await storage.git.run(['config', '--type=bool', 'core.sparseCheckout']);
+  return setting.stdout.toString('latin1').trim() === 'true';
 }
 
 const NONE: UserNames = { files: new Set(), sparse: new Set(), submodules: [] };

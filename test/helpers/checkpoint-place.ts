@@ -91,5 +91,7 @@ function describe(place: Buffer): string {
 
 /** Digest of every file of the user's in the git dir: all but objects and what is ours. */
 export function gitDirDigest(gitDir: string): Walk {
-  return walk(gitDir, (path) => /^(?:objects|durable|refs\/durable)(?:\/|$)/.test(path));
+  return walk(gitDir, (path) =>
+    /^(?:objects|(?:worktrees\/[^/]+\/)?durable|refs\/durable)(?:\/|$)/.test(path),
+  );
 }
