@@ -101,12 +101,19 @@ export async function cutsUntilDamage(
   const left = new Set(indexes.map((index) => steps[index]));
   const random = new Random(seedOf(process.env));
   for (let round = 1; round <= tries; round += 1) {
-    // The damage shows soon after the flush that was left out, if at all; now and then look far behind it.
-    const from = indexes[random.below(indexes.length)] ?? 0;
-    const reach = random.chance(0.8) ? 40 : steps.length;
-    const at = Math.min(from + 1 + random.below(reach), steps.length);
+    const at = placeAfter(steps, indexes[random.below(indexes.length)] ?? 0, random);
     const cut = cutAt(recorded.recording, at, random, (step) => left.has(step));
     if ((await findings(recorded, cut)).length > 0) return round;
   }
   return undefined;
+}
+
+/** The damage of a flush that was left out shows before the second promise after it, and mostly right after one. */
+function placeAfter(steps: readonly Step[], from: number, random: Random): number {
+  const promises = steps.flatMap(({ operation }, index) =>
+    operation.kind === 'said' && index > from ? [index] : [],
+  );
+  const promise = promises[random.below(2)] ?? steps.length - 1;
+  const at = random.chance(0.5) ? promise + random.below(12) : from + random.below(promise - from);
+  return Math.min(at + 1, steps.length);
 }

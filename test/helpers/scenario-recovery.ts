@@ -53,8 +53,11 @@ export const recovery: Scenario = {
       );
       if (repaired.checkpoint !== null && judge.checkpoint(repaired.checkpoint) === undefined)
         findings.push('the checkpoint before the repair is not whole');
-    } else if (ended) findings.push(...settled(dir, [treeAt(2)], 'recovered'));
-    else findings.push(...settled(dir, [treeAt(0)], 'with nothing interrupted'));
+    } else {
+      const recovered = judge.ledger('killed').events.filter(({ type }) => type === 'turn.recovered').length;
+      if (recovered < 2 && ended) findings.push('the second recovery is lost');
+      findings.push(...settled(dir, [treeAt(recovered === 2 ? 2 : 0)], 'with nothing interrupted'));
+    }
     findings.push(...(await afterwards(repository, judge)));
     await repository.close();
     return findings;
