@@ -1,5 +1,6 @@
 /**
- * The staging directory of one epoch: the only way by which our work-tree writes land (PROTOCOL.md 15).
+ * The staging directory of one epoch: the only way by which our work-tree writes land (PROTOCOL.md 15; invariant 3, a stale
+ * holder cannot write once recovery has read the tree).
  *
  * Calling order: the holder's acquisition makes `<git dir>/durable/stage/<epoch>/` once · `write` or `link` makes a temp
  * in it and flushes it · `publish(temp, path)` makes missing folders, checks the epoch, links the old file into the
@@ -12,7 +13,8 @@
  * file system the write goes by a ticket instead (writing.ts).
  * Crash points: a temp, or a kept old file, stays in the stage; a revoked stage is kept as `revoked-<epoch>-…` until a
  * later holder lets go in good order, so recovery can still look at what was replaced last.
- * Caveat: the check of a parent folder and the rename are two steps (place.ts).
+ * Caveats: the check of a parent folder and the rename are two steps (place.ts). By ticket the old file is copied, not
+ * linked: an edit in place between the copy and the rename is lost with it.
  */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -202,7 +204,7 @@ export class Stage {
     const stat = statOf(temp);
     if (stat === null) throw this.#revoked();
     if (stat.isSymbolicLink()) disk.createLink('writing.temp', beside, readlinkSync(temp, 'buffer'));
-    else disk.create('writing.temp', beside, readFileSync(temp), stat.mode & 0o777);
+    else disk.create('writing.temp', beside, readFileSync(temp), { exact: stat.mode & 0o777 });
   }
 
   #copyOld(file: DiskPath, isLink: boolean): string {

@@ -167,6 +167,8 @@ test('on another file system a write goes by ticket: whole, and neither ticket n
   const again = await held.stage.publish(held.stage.write(Buffer.from('two\n'), 0o666), 'deep/file');
   t.is(readFileSync(join(place.dir, 'deep/file'), 'utf8'), 'two\n');
   t.is(readFileSync(again.kept ?? '', 'utf8'), 'one\n');
+  await held.stage.publish(held.stage.write(Buffer.from('two\n'), { exact: 0o666 }), 'deep/file');
+  t.is(statSync(join(place.dir, 'deep/file')).mode & 0o777, 0o666);
   await held.stage.publish(held.stage.link('file'), 'deep/link');
   t.is(readlinkSync(join(place.dir, 'deep/link')), 'file');
   const removed = await held.stage.remove('deep/file');
