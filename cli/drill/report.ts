@@ -1,6 +1,6 @@
 /** A drill for people: the answers of one round in plain words, a table of all rounds, and what to type when one failed. */
 import type { Cell, Output } from '../output.js';
-import type { ReportedFile } from './answers.js';
+import type { Interrupted, ReportedFile } from './answers.js';
 import { CHECKS, type Check, type Round } from './round.js';
 import { complaintsOf, type Counts, type DrillDocument, type Played, type RoundDocument } from './series.js';
 
@@ -10,58 +10,78 @@ const ABBREVIATED = 60;
 export function tellRound(output: Output, round: Round): void {
   const [report] = round.answers.recover.document.interrupted;
   const killed = round.plan.keeperToo ? 'The agent and its keeper were' : 'The agent was';
-  output.line(`${killed} killed (SIGKILL) after '${round.killedAfter}'. A fresh process answers:`);
-  output.line();
-  if (report === undefined) {
-    output.line('  nothing: no interrupted turn is known');
-    return;
-  }
-  const [asked] = report.approvals;
-  const rows: [Check, string, string[]][] = [
-    [
-      'knowsInterrupted',
-      'Was a turn interrupted?',
-      [`yes: ${report.agent}, '${report.objective}'`, tally(report.invocations, 'calls')],
-    ],
-    ['reportsFiles', 'Which files were written?', [tally(report.files, 'files'), ...inFlight(report.files)]],
-    [
-      'approvalIntact',
-      'Is the approval still there?',
-      asked === undefined
-        ? ['none had been asked for']
-        : [`yes: ${asked.tool} ${shortened(JSON.stringify(asked.args))}`],
-    ],
-    [
-      'gitStatusMatches',
-      'Does git status match?',
-      [report.gitStatusMatches ? 'yes' : `no, not of this turn: ${report.drift.join(', ')}`],
-    ],
-    [
-      'orphanFound',
-      'Did anything outlive it?',
-      report.orphans.length === 0
-        ? ['no']
-        : report.orphans.map((one) => `yes: pid ${String(one.pid)}, ${one.command}`),
-    ],
-    ['rolledBackExactly', 'Rolled back?', ['to the bytes from before the turn']],
-    ['rolledForwardExactly', 'Rolled forward, in a copy?', ['to the bytes that were intended']],
-  ];
-  output.table(
-    rows.flatMap(([check, question, answers]) => answerRows(round, { check, question, answers })),
-    '  ',
+  output.line(`${killed} killed (SIGKILL) after '${round.killedAfter}'.`);
+  output.line(
+    'Fresh processes answer; each answer is held against a record that the drill keeps outside of them:',
   );
+  output.line();
+  if (report === undefined) output.line('  nothing: no interrupted turn is known');
+  else
+    output.table(
+      QUESTIONS.flatMap((question) => answerRows(round, report, question)),
+      '  ',
+    );
   output.line();
 }
 
-function answerRows(
-  round: Round,
-  told: { check: Check; question: string; answers: string[] },
-): (Cell | string)[][] {
-  const right = round.checks[told.check].length === 0;
-  const mark: Cell = right ? { text: 'true', style: 'green' } : { text: 'FALSE', style: 'red' };
-  return told.answers.map((answer, index) =>
-    index === 0 ? [told.question, mark, answer] : ['', '', answer],
-  );
+interface Question {
+  readonly check: Check;
+  readonly text: string;
+  readonly answer: (report: Interrupted, round: Round) => readonly string[];
+}
+
+const QUESTIONS: readonly Question[] = [
+  {
+    check: 'knowsInterrupted',
+    text: 'Was a turn interrupted?',
+    answer: (report) => [`yes: ${report.agent}, '${report.objective}'`, tally(report.invocations, 'calls')],
+  },
+  {
+    check: 'reportsFiles',
+    text: 'Which files were written?',
+    answer: (report) => [tally(report.files, 'files'), ...inFlight(report.files)],
+  },
+  {
+    check: 'approvalIntact',
+    text: 'Is the approval still there?',
+    answer: ({ approvals: [asked] }) =>
+      asked === undefined
+        ? ['none had been asked for']
+        : [`yes: ${asked.tool} ${shortened(JSON.stringify(asked.args))}`],
+  },
+  {
+    check: 'gitStatusMatches',
+    text: 'Does git status match?',
+    answer: ({ drift }) =>
+      drift.length === 0 ? ['yes'] : [`no: ${drift.join(', ')} (not of this turn, planted by the drill)`],
+  },
+  {
+    check: 'orphanFound',
+    text: 'Did anything outlive it?',
+    answer: ({ orphans }) =>
+      orphans.length === 0 ? ['no'] : orphans.map((one) => `yes: pid ${String(one.pid)}, ${one.command}`),
+  },
+  {
+    check: 'rolledBackExactly',
+    text: 'Rolled back?',
+    answer: (_, { checks }) => repaired(checks.rolledBackExactly, 'every byte as before the turn'),
+  },
+  {
+    check: 'rolledForwardExactly',
+    text: 'Rolled forward instead?',
+    answer: (_, { checks }) => repaired(checks.rolledForwardExactly, 'every byte as it was intended'),
+  },
+];
+
+function repaired(complaints: readonly string[], passed: string): readonly string[] {
+  return complaints.length === 0 ? [passed] : complaints;
+}
+
+function answerRows(round: Round, report: Interrupted, question: Question): (Cell | string)[][] {
+  const right = round.checks[question.check].length === 0;
+  const mark: Cell = right ? { text: 'right', style: 'green' } : { text: 'WRONG', style: 'red' };
+  const [first = '', ...more] = question.answer(report, round);
+  return [[question.text, mark, first], ...more.map((line) => ['', '', line])];
 }
 
 function tally(items: readonly { readonly state: string }[], what: string): string {

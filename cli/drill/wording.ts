@@ -31,7 +31,7 @@ export const APPROVAL = {
 export function background(seed: string): { readonly program: string; readonly args: readonly string[] } {
   return {
     program: 'sleep',
-    args: [String(600 + new Chance(seed).split('background').below(3_000_000) / 1000)],
+    args: [(600 + new Chance(seed).split('background').below(3_000_000) / 1000).toFixed(3)],
   };
 }
 
@@ -51,6 +51,6 @@ export const SHELL_SCRIPT =
 
 /** One line, unique in the turn. */
 export function summaryOf(at: number, act: Act): string {
-  const what = 'path' in act ? act.path : 'paths' in act ? act.paths.join(', ') : act.kind;
-  return `act ${String(at)}: ${act.kind} ${what}`.slice(0, 180);
+  const what = 'path' in act ? ` ${act.path}` : 'paths' in act ? ` ${act.paths.join(', ')}` : '';
+  return `act ${String(at)}: ${act.kind}${what}`.slice(0, 180);
 }

@@ -24,6 +24,7 @@ export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   const agent = context.arguments.text('agent') ?? 'scripted';
   if (agent !== 'scripted') throw usage(`this version drills the agent 'scripted' only, not '${agent}'`);
+  if (context.arguments.flag('bare')) throw usage('--bare is not in this version: drill without it');
   const rounds = context.arguments.count('rounds', 1) ?? ROUNDS;
   const first = context.arguments.count('seed') ?? randomSeed(context);
   const seeds = Array.from({ length: rounds }, (_, index) => first + index);

@@ -52,5 +52,6 @@ test.serial('people read the answers in plain words, and a table', (t) => {
 test('an agent that this version cannot drill is wrong usage', (t) => {
   const place = scratch(t, { repository: false });
   t.is(durable(place, ['drill', '--agent', 'someone']).code, 2);
+  t.is(durable(place, ['drill', '--bare']).code, 2);
   t.is(durable(place, ['drill', '--rounds', '0']).code, 2);
 });
