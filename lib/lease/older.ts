@@ -28,7 +28,7 @@ export async function endHolder(storage: Storage, record: LeaseRecord): Promise<
 
 /**
  * Revokes the stages of all older epochs, ends what is left of a dead holder, and waits for older write tickets.
- * `replaced` is the record that was taken over, null where the lease was free: then nothing is ended, only awaited.
+ * `replaced` is the record that was taken over, null where its turn was over in good order: then nothing is ended, only awaited.
  * Errors: 'lease-held' while a writer of an older epoch can neither be ended nor proven dead.
  */
 export async function settleOlder(

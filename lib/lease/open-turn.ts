@@ -25,6 +25,13 @@ export async function openTurnOf(storage: Storage, record: LeaseRecord): Promise
   return null;
 }
 
+/** True when the ledger shows the end of the holder's turn: it died between that and letting go. */
+export async function isFinished(storage: Storage, record: LeaseRecord): Promise<boolean> {
+  if (record.task === null || record.kind !== 'turn') return false;
+  const state = await turnState(storage, record.task);
+  return state?.id === record.turn && state.state === 'finished';
+}
+
 /** The newest turn of a task; null when the task has none, or does not exist. */
 export async function turnState(storage: Storage, task: string): Promise<TurnState | null> {
   // Torn by a power cut, the newest event hides the end of a turn at most: then it is recovered once more.

@@ -8,7 +8,7 @@ import { freshId } from '../host.js';
 import { Held, type TakenOver } from './hold.js';
 import { holdMaintenance } from './maintenance.js';
 import { settleOlder } from './older.js';
-import { openTurnOf } from './open-turn.js';
+import { isFinished, openTurnOf } from './open-turn.js';
 import type { ProcessIdentity } from './processes.js';
 import { isToken, readLease, swapLease, tokenOf, type CurrentLease, type LeaseRecord } from './record.js';
 import { renewLease } from './renew.js';
@@ -57,7 +57,9 @@ export async function takeFrom(storage: Storage, take: Take): Promise<Held | nul
     const outcome = await swapLease(storage, take.current?.oid ?? null, record);
     if (!outcome.moved) return null;
     const replaced = take.proof === null ? null : (take.current?.record ?? null);
-    const ended = await settleOlder(storage, record.epoch, replaced);
+    // A turn that was finished left its background processes alive on purpose, as after a release.
+    const isDone = replaced !== null && (await isFinished(storage, replaced));
+    const ended = await settleOlder(storage, record.epoch, isDone ? null : replaced);
     makeStage(storage, record.epoch);
     if (record.kind === 'turn') holdMaintenance(storage, record.holder.pid);
     return new Held(storage, record, takenOver(take, replaced, ended));

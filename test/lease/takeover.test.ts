@@ -227,3 +227,17 @@ test('what a dead holder left running is ended also when the first taker died be
   const next = await acquire(await openAs(t, place), TURN);
   t.deepEqual(next.record.older, []);
 });
+
+test('background processes of a turn that was finished stay alive, also when its holder died before it let go', async (t) => {
+  const place = scratch(t);
+  const marker = 'the secret of a holder that finished';
+  const holder = await HolderProcess.start(t, place);
+  await holder.must('turn', { turn: 'turn-one', marker });
+  const background = Number(await holder.must('spawn', { marker, detached: true }));
+  t.teardown(() => process.kill(background, 'SIGKILL'));
+  await holder.must('finish');
+  await holder.kill();
+  const held = await acquire(await openAs(t, place), TURN);
+  t.is(held.takenOver?.epoch, 1);
+  t.true(isAlive(background));
+});
