@@ -11,6 +11,7 @@
  * answer to an unknown approval) changes nothing but the head: evidence is judged by verify, not here.
  */
 import type { Carried, EventType, Recorded } from '../event.js';
+import { carriedOver, isUnused } from './carried.js';
 import { KeyIndex } from './key-index.js';
 import {
   keyIn,
@@ -21,8 +22,17 @@ import {
   type LedgerHead,
   type TaskState,
   type TransactionState,
-  type TurnState,
 } from './state.js';
+import {
+  begun,
+  changeCall,
+  frozen,
+  proposed,
+  proposeIn,
+  reconcileIn,
+  thawed,
+  type TurnFolding,
+} from './turn-fold.js';
 
 export function initialState(task: string): TaskState {
   return {
@@ -60,38 +70,6 @@ export function foldAll(state: TaskState, events: Iterable<Recorded>): TaskState
   const folding = new Folding(state);
   for (const recorded of events) folding.add(recorded);
   return folding.state();
-}
-
-/** What a new turn's first event must carry: decisions and transactions without an end, oldest first. */
-export function openDecisions(state: TaskState): Carried[] {
-  const approvals = [...state.approvals.values()].filter(isUnused).map((approval): Carried => ({
-    kind: 'approval',
-    id: approval.id,
-    commit: approval.requested.commit,
-    answer: approval.resolved?.commit ?? null,
-  }));
-  const conflicts = [...state.conflicts.values()]
-    .filter((conflict) => conflict.state === 'open')
-    .map((conflict): Carried => ({
-      kind: 'conflict',
-      id: conflict.id,
-      commit: conflict.detected.commit,
-      answer: null,
-    }));
-  const transactions = [...state.transactions.values()]
-    .filter((transaction) => transaction.state === 'prepared')
-    .map((transaction): Carried => ({
-      kind: 'transaction',
-      id: transaction.id,
-      commit: transaction.prepared.commit,
-      answer: null,
-    }));
-  return [...approvals, ...conflicts, ...transactions];
-}
-
-/** Still to be answered, or answered and neither run nor returned (PROTOCOL.md 20). */
-function isUnused(approval: ApprovalState): boolean {
-  return approval.state === 'pending' || approval.state === 'approved' || approval.state === 'rejected';
 }
 
 /** A fold in progress: owns its containers, so that adding costs the event and not the state. */
@@ -259,12 +237,7 @@ export class Folding {
       this.#turn?.processes.push({ process, invocation, background, startedAt: at, outcome: null });
     },
     'process.reconciled': ({ event }) => {
-      const processes = this.#turn?.processes ?? [];
-      const at = processes.findLastIndex(
-        ({ process }) => process.pid === event.process.pid && process.start === event.process.start,
-      );
-      const known = processes[at];
-      if (known !== undefined) processes[at] = { ...known, outcome: event.outcome };
+      if (this.#turn !== null) reconcileIn(this.#turn.processes, event);
     },
     'conversation.rewound': (recorded) => {
       this.#rewinds.push(recorded);
@@ -303,11 +276,8 @@ export class Folding {
     if (this.#turn !== null && recorded.event.turn === this.#turn.id) change(this.#turn);
   }
 
-  #invocation(id: string, change: (invocation: InvocationFold) => InvocationFold): void {
-    const invocations = this.#turn?.invocations ?? [];
-    const at = invocations.findLastIndex((invocation) => invocation.id === id);
-    const invocation = invocations[at];
-    if (invocation !== undefined) invocations[at] = change(invocation);
+  #invocation(id: string, change: (call: InvocationFold) => InvocationFold): void {
+    if (this.#turn !== null) changeCall(this.#turn.invocations, id, change);
   }
 
   #approval(id: string, from: readonly ApprovalPhase[], change: Partial<ApprovalState>): void {
@@ -320,85 +290,6 @@ export class Folding {
     const transaction = this.#transactions.get(id);
     if (transaction?.state === 'prepared') this.#transactions.set(id, { ...transaction, state });
   }
-}
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] };
-type TurnFolding = Mutable<Omit<TurnState, 'transactions'>>;
-
-function begun(id: string, started: Recorded<'turn.started'>): TurnFolding {
-  return {
-    id,
-    state: 'open',
-    started,
-    lastEventAt: started.event.at,
-    invocations: [],
-    processes: [],
-    checkpoints: [],
-    restores: [],
-    interrupted: null,
-    recovered: null,
-    finished: null,
-  };
-}
-
-function thawed(turn: TurnState): TurnFolding {
-  return {
-    ...turn,
-    invocations: [...turn.invocations],
-    processes: [...turn.processes],
-    checkpoints: [...turn.checkpoints],
-    restores: [...turn.restores],
-  };
-}
-
-function frozen(turn: TurnFolding, transactions: ReadonlyMap<string, TransactionState>): TurnState {
-  return {
-    ...turn,
-    transactions: [...transactions.values()].filter(({ prepared }) => prepared.event.turn === turn.id),
-  };
-}
-
-function carriedOver<T extends { readonly carried: boolean }>(
-  all: ReadonlyMap<string, T>,
-  ids: readonly string[],
-): Map<string, T> {
-  const kept = new Map<string, T>();
-  for (const id of ids) {
-    const item = all.get(id);
-    if (item !== undefined) kept.set(id, { ...item, carried: true });
-  }
-  return kept;
-}
-
-function proposed({ event }: Recorded<'invocation.proposed'>): InvocationFold {
-  return {
-    id: event.invocation,
-    seq: event.seq,
-    index: event.index,
-    tool: event.tool,
-    summary: event.summary,
-    argsDigest: event.argsDigest,
-    args: event.args,
-    cwd: event.cwd,
-    mutates: event.mutates,
-    paths: event.paths,
-    pathList: event.pathList,
-    checkpoint: event.checkpoint,
-    key: event.key,
-    state: 'proposed',
-    approval: null,
-    process: null,
-    proposedAt: event.at,
-    startedAt: null,
-    finished: null,
-  };
-}
-
-/** A call that waited for an answer is proposed again, under its own id, with what its paths hold when it starts. */
-function proposeIn(invocations: InvocationFold[], call: InvocationFold): void {
-  const at = invocations.findIndex((earlier) => earlier.id === call.id);
-  if (at === -1) invocations.push(call);
-  else if (invocations[at]?.state === 'proposed') invocations[at] = call;
 }
 
 function requested(recorded: Recorded<'approval.requested'>): ApprovalState {

@@ -5,7 +5,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { EVENT_TABLE, SCHEMAS, SHAPES, type EventType } from '../../lib/event.js';
+import { EVENT_TABLE, SCHEMAS, type EventType } from '../../lib/event.js';
+import { SHAPES } from '../../lib/event-shapes.js';
 
 export const README = join(import.meta.dirname, '../../../README.md');
 

@@ -1,7 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import type { Event, EventDraft, Recorded } from '../../lib/event.js';
-import { fold, foldAll, initialState, openDecisions, seededState } from '../../lib/ledger/fold.js';
+import { openDecisions } from '../../lib/ledger/carried.js';
+import { fold, foldAll, initialState, seededState } from '../../lib/ledger/fold.js';
 import { KeyIndex } from '../../lib/ledger/key-index.js';
 import { loadState } from '../../lib/ledger/load.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
