@@ -1,4 +1,5 @@
 /** One repository for one verb: opened where the caller stands, closed however the verb ends. */
+import { damagedLedgers } from '../lib/doctor.js';
 import { openStorage, type Storage } from '../lib/git/storage.js';
 import { Repository } from '../lib/repository.js';
 import type { VerbContext } from './verb.js';
@@ -20,4 +21,9 @@ export function withRepository<T>(
   body: (repository: Repository) => Promise<T>,
 ): Promise<T> {
   return withStorage(context, (storage) => body(new Repository(storage)));
+}
+
+/** Every reading verb names a ledger whose newest event is damaged; what it prints is then true up to the one before. */
+export async function noteDamage(context: VerbContext, storage: Storage): Promise<void> {
+  for (const { detail } of await damagedLedgers(storage)) context.output.note(detail);
 }

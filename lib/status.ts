@@ -102,7 +102,7 @@ function leaseStatus(storage: Storage, record: LeaseRecord): LeaseStatus {
 
 async function turnStatus(storage: Storage, record: LeaseRecord): Promise<TurnStatus | null> {
   if (record.task === null || record.turn === null) return null;
-  const { turn } = await Ledger.open(storage, record.task).state();
+  const { turn } = (await Ledger.open(storage, record.task).readable()).state;
   if (turn?.id !== record.turn) return null;
   const dead = storage.identity.judge(record.holder).verdict === 'dead';
   const { event } = turn.started;
@@ -119,7 +119,7 @@ async function turnStatus(storage: Storage, record: LeaseRecord): Promise<TurnSt
 async function openConflicts(storage: Storage): Promise<number> {
   let open = 0;
   for (const task of listTasks(storage)) {
-    const { conflicts } = await Ledger.open(storage, task).state();
+    const { conflicts } = (await Ledger.open(storage, task).readable()).state;
     open += [...conflicts.values()].filter((conflict) => conflict.state === 'open').length;
   }
   return open;

@@ -4,13 +4,14 @@ import { Ledger } from '../../lib/ledger/ledger.js';
 import type { Repository } from '../../lib/repository.js';
 import { readArguments, readText } from '../contents.js';
 import { EXIT } from '../exit.js';
-import { withRepository } from '../open.js';
+import { noteDamage, withRepository } from '../open.js';
 import type { Cell } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   return withRepository(context, async (repository) => {
+    await noteDamage(context, repository.storage);
     const all = await repository.approvals();
     const pending = await Promise.all(all.filter(isPending).map((one) => requestOf(repository, one)));
     const resolved = await Promise.all(

@@ -1,8 +1,25 @@
-/** Stands in until the library below it has landed. */
-import { DurableError } from '../../lib/errors.js';
+/** `doctor`: what is broken and what would mend it; with `--fix` it is mended where that needs no decision. */
+import { diagnose, mend, type Problem } from '../../lib/doctor.js';
+import { EXIT } from '../exit.js';
+import { withStorage } from '../open.js';
+import type { Output } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
-export function run(context: VerbContext): Promise<number> {
-  const detail = `'doctor' is not built yet in ${context.version}`;
-  return Promise.reject(new DurableError('usage', { detail }));
+export async function run(context: VerbContext): Promise<number> {
+  const { output } = context;
+  return withStorage(context, async (storage) => {
+    if (context.arguments.flag('fix')) for (const line of await mend(storage)) output.note(line);
+    const problems = await output.progress('looking', () => diagnose(storage, { deep: true }));
+    output.result({ problems: problems.map(({ code, detail, fix }) => ({ code, detail, fix })) }, () => {
+      describe(output, problems);
+    });
+    return problems.length === 0 ? EXIT.done : EXIT.attention;
+  });
+}
+
+function describe(output: Output, problems: readonly Problem[]): void {
+  if (problems.length === 0) output.line('nothing is broken');
+  for (const { code, detail, fix } of problems) {
+    output.table([[{ text: code, style: 'red' }, detail], ...(fix === '' ? [] : [['', `next: ${fix}`]])]);
+  }
 }

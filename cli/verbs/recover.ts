@@ -15,7 +15,7 @@ import { displayPath } from '../../lib/git/path.js';
 import { pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
 import { EXIT } from '../exit.js';
-import { withRepository } from '../open.js';
+import { noteDamage, withRepository } from '../open.js';
 import type { Cell, Output, Style } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
@@ -40,6 +40,7 @@ function actionOf(words: Arguments): RepairAction | null {
 
 async function report(context: VerbContext, repository: Repository): Promise<number> {
   const { output } = context;
+  await noteDamage(context, repository.storage);
   const all = context.arguments.flag('all');
   const found = await output.progress('looking', () => repository.recoveryReport({ all }));
   const interrupted = ofTurn(found, context.arguments.text('turn'));

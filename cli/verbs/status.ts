@@ -1,7 +1,8 @@
 /** `status`: who holds the work tree, what runs, what was interrupted, what waits for a decision. */
+import { diagnose } from '../../lib/doctor.js';
 import type { Status } from '../../lib/status.js';
 import { EXIT } from '../exit.js';
-import { withRepository } from '../open.js';
+import { noteDamage, withRepository } from '../open.js';
 import type { Cell, Output } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
@@ -12,8 +13,10 @@ export async function run(context: VerbContext): Promise<number> {
     output.result(documentOf(status, context.version), () => {
       describe(output, status);
     });
+    await noteDamage(context, repository.storage);
     if (!context.arguments.flag('exit-code')) return EXIT.done;
-    return needsAttention(status) ? EXIT.attention : EXIT.done;
+    const problems = await diagnose(repository.storage, { deep: false });
+    return problems.length > 0 || needsAttention(status) ? EXIT.attention : EXIT.done;
   });
 }
 

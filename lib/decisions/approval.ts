@@ -111,7 +111,7 @@ export interface ListedApproval {
 export async function listApprovals(storage: Storage): Promise<ListedApproval[]> {
   const all: ListedApproval[] = [];
   for (const task of listTasks(storage)) {
-    const state = await Ledger.open(storage, task).state();
+    const { state } = await Ledger.open(storage, task).readable();
     for (const approval of state.approvals.values()) all.push({ task, approval });
   }
   return all.sort((a, b) => (a.approval.requested.event.at < b.approval.requested.event.at ? -1 : 1));

@@ -1,0 +1,151 @@
+/**
+ * What is broken in a repository's records, and what mends it: named checks in order, each of which only looks.
+ *
+ *   leases       every lease record can be read
+ *   ledgers      every ledger is whole (all of it with `deep`, else its newest event)
+ *   locks        no lock in our namespace whose owner is dead, or that names nobody
+ *   interrupted  no turn waits for recovery
+ *
+ * `mend` does what is safe without a decision: a lock of a proven-dead owner goes by the claim chain, a torn newest event is set
+ * aside (lib/ledger/repair.ts). Recovery is a person's decision and is only named. A check that fails to look is a problem of its own.
+ */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDurableError } from './errors.js';
+import { errno } from './git/disk.js';
+import type { Storage } from './git/storage.js';
+import { readTicket } from './git/tickets.js';
+import { LEASE_PREFIX, readLease } from './lease/record.js';
+import { Ledger, listTasks } from './ledger/ledger.js';
+import { recoveryReport } from './recovery/report.js';
+
+export interface Problem {
+  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted'. */
+  readonly code: string;
+  readonly detail: string;
+  /** What to type; '' where nothing is known to help. */
+  readonly fix: string;
+}
+
+export interface Look {
+  /** Read every event of every ledger, not the newest one only. */
+  readonly deep: boolean;
+}
+
+const FIX = 'git durable doctor --fix';
+
+type Check = (storage: Storage, look: Look) => Promise<Problem[]>;
+
+/** Writes nothing. Never throws for what it finds. */
+export async function diagnose(storage: Storage, look: Look): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const check of [leases, ledgers, locks, interrupted])
+    problems.push(...(await looked(check, storage, look)));
+  return problems;
+}
+
+/** Mends what needs no decision; returns one line for each thing done. Errors: the disk's. */
+export async function mend(storage: Storage): Promise<string[]> {
+  const done: string[] = [];
+  for (const path of locksBelow(join(storage.layout.commonDir, 'refs', 'durable'))) {
+    if (storage.locks.heal(path).state === 'removed')
+      done.push(`removed the lock of a dead process: ${path}`);
+  }
+  for (const task of listTasks(storage)) {
+    if (await Ledger.open(storage, task).repair('doctor'))
+      done.push(`set the torn newest event of task ${task} aside`);
+  }
+  return done;
+}
+
+async function looked(check: Check, storage: Storage, look: Look): Promise<Problem[]> {
+  try {
+    return await check(storage, look);
+  } catch (error) {
+    if (!isDurableError(error)) throw error;
+    return [{ code: error.code, detail: error.message, fix: '' }];
+  }
+}
+
+async function leases(storage: Storage): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const ref of storage.refs.list(LEASE_PREFIX).keys()) {
+    const read = async (): Promise<Problem[]> => {
+      await readLease(storage, ref.slice(LEASE_PREFIX.length));
+      return [];
+    };
+    problems.push(...(await looked(read, storage, { deep: false })));
+  }
+  return problems;
+}
+
+async function ledgers(storage: Storage, look: Look): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const task of listTasks(storage)) {
+    const ledger = Ledger.open(storage, task);
+    problems.push(...(look.deep ? await wholeLedger(ledger) : await newestEvent(ledger)));
+  }
+  return problems;
+}
+
+async function wholeLedger(ledger: Ledger): Promise<Problem[]> {
+  const { findings } = await ledger.verify();
+  return findings.map(({ seq, code, detail }) => {
+    const where = seq === null ? `task ${ledger.task}` : `task ${ledger.task}, event ${String(seq)}`;
+    return { code, detail: `${where}: ${detail}`, fix: FIX };
+  });
+}
+
+/** Ledgers whose newest event cannot be read: every reading verb names them. */
+export function damagedLedgers(storage: Storage): Promise<Problem[]> {
+  return ledgers(storage, { deep: false });
+}
+
+async function newestEvent(ledger: Ledger): Promise<Problem[]> {
+  const { damage } = await ledger.readable();
+  return damage === null ? [] : [{ code: damage.code, detail: damage.message, fix: FIX }];
+}
+
+function locks(storage: Storage): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const path of locksBelow(join(storage.layout.commonDir, 'refs', 'durable'))) {
+    const owner = readTicket(path);
+    if (owner === null) continue;
+    if (owner === 'foreign') {
+      const detail = `'${path}' names nobody: git, or another program, holds it or has died`;
+      problems.push({ code: 'foreign-lock', detail, fix: `when no git is running: rm '${path}'` });
+      continue;
+    }
+    const { verdict, why } = storage.identity.judge(owner);
+    if (verdict !== 'dead') continue;
+    problems.push({ code: 'stale-lock', detail: `'${path}' is of a dead process (${why})`, fix: FIX });
+  }
+  return Promise.resolve(problems);
+}
+
+/** Lock files, not the value that waits beside one (`<ref>.<ticket>.lock`). */
+function locksBelow(dir: string): string[] {
+  return entriesOf(dir).flatMap((entry) => {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) return locksBelow(path);
+    return entry.name.endsWith('.lock') && !/\.[a-z2-7]{26}\.lock$/.test(entry.name) ? [path] : [];
+  });
+}
+
+function entriesOf(dir: string): { name: string; isDirectory: () => boolean }[] {
+  try {
+    return readdirSync(dir, { withFileTypes: true });
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(errno(error))) return [];
+    throw error;
+  }
+}
+
+async function interrupted(storage: Storage): Promise<Problem[]> {
+  const report = await recoveryReport(storage, {});
+  return report.interrupted.map(({ turn, objective }) => ({
+    code: 'turn-interrupted',
+    detail: `turn ${turn} was interrupted: ${objective}`,
+    fix: 'git durable recover',
+  }));
+}

@@ -1,0 +1,84 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { document, events } from '../helpers/events.js';
+import { stateOf, until } from '../helpers/processes.js';
+import { durable, startDurable } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+
+interface Diagnosis {
+  readonly problems: readonly { readonly code: string; readonly detail: string; readonly fix: string }[];
+}
+
+const problems = (place: Scratch, ...words: readonly string[]): Diagnosis['problems'] =>
+  document<Diagnosis>(place, ['doctor', ...words], { codes: [0, 3] }).problems;
+
+test('nothing is broken in a repository that works', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  const ran = durable(place, ['doctor']);
+  t.deepEqual([ran.code, ran.stdout], [0, 'nothing is broken\n']);
+});
+
+test('the lock that a killed append left is named, and --fix or any append removes it', async (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['checkpoint']).code, 0);
+  const running = startDurable(t, place, ['checkpoint'], {
+    env: { DURABLE_FAULTS: 'ref.move:rename:before=kill' },
+  });
+  await running.ended;
+  const [found] = problems(place);
+  t.is(found?.code, 'stale-lock');
+  t.is(durable(place, ['status', '--exit-code']).code, 3);
+  t.deepEqual(problems(place, '--fix'), []);
+  t.is(durable(place, ['checkpoint']).code, 0);
+});
+
+test('a lock that names nobody is named and never touched', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['checkpoint']).code, 0);
+  const lock = join(
+    place.dir,
+    '.git',
+    `${place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks')}.lock`,
+  );
+  writeFileSync(lock, '');
+  t.is(problems(place, '--fix')[0]?.code, 'foreign-lock');
+  t.true(existsSync(lock));
+});
+
+test('a damaged newest event: log and status still tell the rest, verify leaves with 5, --fix sets it aside', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  const before = events(place);
+  const ref = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks');
+  const tip = place.git('rev-parse', ref);
+  rmSync(join(place.dir, '.git/durable/journal', tip), { force: true });
+  const loose = join(place.dir, '.git/objects', tip.slice(0, 2), tip.slice(2));
+  rmSync(loose);
+  writeFileSync(loose, '');
+  const verified = durable(place, ['verify']);
+  t.is(verified.code, 5);
+  t.regex(verified.stderr, new RegExp(tip));
+  t.is(events(place).length, before.length - 1);
+  t.not(problems(place).length, 0);
+  const status = durable(place, ['status', '--json', '--exit-code']);
+  t.is(status.code, 3);
+  t.regex(status.stderr, /^git-durable: the ledger of task \S+ is damaged at /);
+  for (const verb of ['status', 'approvals', 'recover']) t.is(durable(place, [verb]).code, 0, verb);
+  durable(place, ['doctor', '--fix']);
+  t.is(durable(place, ['verify']).code, 0);
+  t.is(events(place).at(-1)?.['type'], 'git.observed');
+});
+
+test('interrupted work is a problem whose mending is a decision', async (t) => {
+  const place = scratch(t);
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', 'echo $$; read -r _']);
+  const pid = Number(await running.line());
+  process.kill(running.pid, 'SIGKILL');
+  process.kill(pid, 'SIGKILL');
+  await running.ended;
+  await until('the command is gone', () => ['', 'Z'].includes(stateOf(pid)));
+  const [found] = problems(place, '--fix');
+  t.deepEqual([found?.code, found?.fix], ['turn-interrupted', 'git durable recover']);
+});
