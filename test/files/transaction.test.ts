@@ -116,14 +116,20 @@ test('a rewrite keeps the permission bits, whatever the umask', async (t) => {
     ['secret', 0o600],
     ['shared', 0o664],
     ['run', 0o750],
+    ['own', 0o744],
   ] as const) {
     place.write(name, 'old');
     chmodSync(join(place.dir, name), bits);
   }
   const turn = await openTurn(await openAs(t, place));
-  await runTransaction(turn, [write('secret', 'new'), write('shared', 'new'), write('run', 'new')]);
-  const bits = ['secret', 'shared', 'run'].map((name) => walk(place.dir)[name]?.split(' ')[1]);
-  t.deepEqual(bits, ['600', '664', '750']);
+  await runTransaction(turn, [
+    write('secret', 'new'),
+    write('shared', 'new'),
+    write('run', 'new'),
+    write('own', 'new'),
+  ]);
+  const bits = ['secret', 'shared', 'run', 'own'].map((name) => walk(place.dir)[name]?.split(' ')[1]);
+  t.deepEqual(bits, ['600', '664', '750', '744']);
 });
 
 test("files, folders and links take each other's place", async (t) => {
@@ -268,6 +274,8 @@ test('a file changed by somebody else in the middle of nineteen: the others go b
     'transaction.rolled-back',
     'conflict.detected',
   ]);
+  const conflict = (await allEvents(turn)).at(-1)?.event;
+  t.true(conflict?.type === 'conflict.detected' && conflict.why === 'changed-since-read');
 });
 
 test('an edit in place between check and rename is found, put back and named', async (t) => {
@@ -350,7 +358,7 @@ test('a disk that is full at the tenth rename: everything is put back, recorded 
   const turn = await openTurn(await openAs(t, place, { faults }));
   const before = walk(place.dir);
   at('stage.publish:rename:before', 10, noSpace);
-  const changes = [...NINETEEN.map((name) => write(name, 'new\n')), write('made/here/x', 'x')];
+  const changes = [...NINETEEN.map((name) => write(name, 'new\n')), write('a made/here/x', 'x')];
   const error = await t.throwsAsync(runTransaction(turn, changes));
   t.true(hasCode(error, 'transaction-failed') && error.fields.state === 'rolled-back', String(error));
   t.true(hasCode(error.cause, 'out-of-space'));
@@ -466,7 +474,7 @@ test('one of nineteen files that may not be replaced: all go back, and the error
   const changes = paths.map((path) => ({ kind: 'write', path, bytes: base64('new\n') }));
   const error = failedChild(place, 'change', [
     ...changes,
-    { kind: 'write', path: 'made/x', bytes: base64('x') },
+    { kind: 'write', path: 'a made/x', bytes: base64('x') },
   ]);
   chmodSync(join(place.dir, 'locked'), 0o755);
   t.like(error, { code: 'transaction-failed', cause: 'permission-denied' });

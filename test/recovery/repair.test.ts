@@ -317,8 +317,12 @@ test('several intents on one path: back is as the turn found it, forward is the 
     await endCall(turn, second);
     await beginCall(turn, { paths: [say('a', 'three\n')] });
     writeFileSync(join(place.dir, 'a'), 'thr');
+    await runTransaction(turn, [{ kind: 'write', path: 'b', bytes: text('one\n') }]);
+    await beginCall(turn, { paths: [say('b', 'two\n')] });
     await repair(await openAs(t, place), { action });
     t.is(readFileSync(join(place.dir, 'a'), 'utf8'), content);
     t.is(walk(place.dir)['a']?.split(' ')[1], '600');
+    const b = join(place.dir, 'b');
+    t.is(existsSync(b) ? readFileSync(b, 'utf8') : null, action === 'roll-back' ? null : 'two\n');
   }
 });
