@@ -142,12 +142,7 @@ export class NameFinder {
     // git refuses to answer for a path beyond a link, which is not in the work tree any more.
     const isBeyondLink = linkFinder(this.#storage.layout.workTree);
     const straight = paths.filter((path) => !isBeyondLink(path));
-    const args = ['check-ignore', '--no-index', '-z', '--stdin'];
-    const input = Buffer.concat(straight.map((path) => Buffer.concat([encodePath(path), Buffer.of(0)])));
-    const result = await this.#dir.run(this.#quarantine, args, { input });
-    // 1: none of them is.
-    if (result.code === 0 || result.code === 1) return splitPaths(result.stdout);
-    throw gitFailure(this.#quarantine, args, result);
+    return askIgnored(this.#dir, this.#quarantine, { paths: straight });
   }
 
   async #status(): Promise<{ changed: string[]; untracked: string[]; nested: string[]; behind: number }> {
@@ -208,6 +203,22 @@ export class NameFinder {
       return 'hidden';
     }
   }
+}
+
+/** Which of the paths the ignore rules match, here or in another folder of rules. Errors: 'git-failed'. */
+export async function askIgnored(
+  dir: PrivateDir,
+  quarantine: Quarantine,
+  { paths, rules }: { readonly paths: readonly string[]; readonly rules?: string },
+): Promise<string[]> {
+  const args = ['check-ignore', '--no-index', '-z', '--stdin'];
+  // With `./` no name is taken for pathspec magic (`:(glob)*`); git answers with what it was asked.
+  const input = Buffer.concat(paths.map((path) => Buffer.concat([encodePath(`./${path}`), Buffer.of(0)])));
+  const there = rules === undefined ? {} : { cwd: rules, env: { GIT_WORK_TREE: rules } };
+  const result = await dir.run(quarantine, args, { input, ...there });
+  // 1: none of them is.
+  if (result.code === 0 || result.code === 1) return splitPaths(result.stdout).map((path) => path.slice(2));
+  throw gitFailure(quarantine, args, result);
 }
 
 /** Says of a path whether a folder above it is a link: what lies there is not the work tree's. Each folder is asked once. */

@@ -2,8 +2,9 @@
  * Which paths an earlier state of the work tree would have ignored: its .gitignore files are laid out in a quarantine and
  * git is asked there, with today's info/exclude and core.excludesFile.
  */
-import { splitPaths, encodePath, fsPath } from './path.js';
-import { gitFailure, PrivateDir } from './private-dir.js';
+import { askIgnored } from './changed-names.js';
+import { splitPaths, fsPath } from './path.js';
+import { PrivateDir } from './private-dir.js';
 import { Quarantine } from './quarantine.js';
 import type { Storage } from './storage.js';
 
@@ -25,25 +26,12 @@ export async function ignoredUnder(
       if (folder !== '') quarantine.scratch.makeDir('quarantine.scratch', fsPath(rules, folder));
       quarantine.scratch.create('quarantine.scratch', fsPath(rules, path), bytes);
     }
-    return new Set(await ask(storage, quarantine, { rules, paths }));
+    const dir = new PrivateDir(storage);
+    dir.prepare();
+    return new Set(await askIgnored(dir, quarantine, { paths, rules }));
   } finally {
     quarantine.discard();
   }
-}
-
-async function ask(
-  storage: Storage,
-  quarantine: Quarantine,
-  { rules, paths }: { rules: string; paths: readonly string[] },
-): Promise<string[]> {
-  const dir = new PrivateDir(storage);
-  dir.prepare();
-  const args = ['check-ignore', '--no-index', '-z', '--stdin'];
-  const input = Buffer.concat(paths.map((path) => Buffer.concat([encodePath(path), Buffer.of(0)])));
-  const result = await dir.run(quarantine, args, { input, cwd: rules, env: { GIT_WORK_TREE: rules } });
-  // 1: none of them is.
-  if (result.code === 0 || result.code === 1) return splitPaths(result.stdout);
-  throw gitFailure(quarantine, args, result);
 }
 
 /** A link in a .gitignore's place is no rule file for git either. */
