@@ -67,14 +67,14 @@ export async function takeCheckpoint(
 ): Promise<TakenCheckpoint> {
   const named = (request.paths ?? []).map((path) => namedPath(path));
   try {
-    return await attempt(storage, ledger, { ...request, paths: named });
+    return await attempt(storage, ledger, { ...request, paths: named, isAnew: false });
   } catch (error) {
     if (!hasCode(error, 'git-failed')) throw error;
-    // The private index names objects that were pruned or purged meanwhile.
+    // The private index, or the checkpoint before, names objects that were pruned or purged meanwhile.
     forgetSnapshots(storage);
   }
   try {
-    return await attempt(storage, ledger, { ...request, paths: named });
+    return await attempt(storage, ledger, { ...request, paths: named, isAnew: true });
   } catch (error) {
     if (!hasCode(error, 'git-failed')) throw error;
     throw new DurableError('checkpoint-incomplete', { detail: error.message }, error);
@@ -92,22 +92,24 @@ export function namedPath(path: string): string {
   return parts.join('/');
 }
 
-async function attempt(
-  storage: Storage,
-  ledger: Ledger,
-  request: CheckpointRequest & { readonly paths: readonly string[] },
-): Promise<TakenCheckpoint> {
+interface Attempt extends CheckpointRequest {
+  readonly paths: readonly string[];
+  /** Nothing of earlier checkpoints is believed to be there. */
+  readonly isAnew: boolean;
+}
+
+async function attempt(storage: Storage, ledger: Ledger, request: Attempt): Promise<TakenCheckpoint> {
   const [snapshot, parent, head] = await Promise.all([
     takeSnapshot(storage, request.paths),
-    parentTree(storage, ledger),
+    request.isAnew ? null : parentTree(storage, ledger),
     headTree(storage),
   ]);
   try {
-    const [changes] = await Promise.all([
-      snapshot.changes(parent),
-      snapshot.publish([parent, head].filter((tree) => tree !== null)),
+    const [changed] = await Promise.all([
+      parent === null ? snapshot.facts.files : snapshot.changes(parent).then(({ length }) => length),
+      snapshot.publish({ parent, head }),
     ]);
-    return await record(storage, ledger, { request, snapshot, changed: changes.length });
+    return await record(storage, ledger, { request, snapshot, changed });
   } catch (error) {
     snapshot.discard();
     throw error;
@@ -115,7 +117,7 @@ async function attempt(
 }
 
 interface Recording {
-  readonly request: CheckpointRequest & { readonly paths: readonly string[] };
+  readonly request: Attempt;
   readonly snapshot: Snapshot;
   readonly changed: number;
 }

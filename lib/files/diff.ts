@@ -7,7 +7,7 @@
 import type { Image } from '../event.js';
 import { takeSnapshot } from '../git/snapshot.js';
 import type { Storage } from '../git/storage.js';
-import { parseChanges, type TreeChange } from '../git/tree-changes.js';
+import { parseComparison, type TreeChange } from '../git/tree-changes.js';
 import { readCheckpoint, type Scope } from './checkpoint-read.js';
 
 export interface Difference {
@@ -39,7 +39,7 @@ export async function diffCheckpoints(
 export async function treeChanges(storage: Storage, from: string, to: string): Promise<TreeChange[]> {
   if (from === to) return [];
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-ext-diff', from, to];
-  return parseChanges(await storage.git.output(args));
+  return [...parseComparison(await storage.git.output(args)).changes];
 }
 
 async function diffWorkTree(

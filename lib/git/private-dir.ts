@@ -84,12 +84,16 @@ export class PrivateDir {
     const { disk } = this.#storage;
     const index = quarantine.path('index');
     const old = this.#states();
-    const name = stateName(readFileSync(index), this.#storage);
-    // A base of a split index that only git has written would survive a power cut torn, and be believed.
-    for (const shared of this.#names().filter((one) => one.startsWith('sharedindex.')))
-      disk.syncFile('snapshot.index', join(this.dir, shared));
+    const bytes = readFileSync(index);
+    const name = stateName(bytes, this.#storage);
+    const before = readOr(this.index);
+    // What only git has written would survive a power cut torn, and be believed.
+    for (const shared of this.#names()) {
+      const isNew = isBaseOf(shared, bytes) && !isBaseOf(shared, before);
+      if (isNew) disk.syncFile('snapshot.index', join(this.dir, shared));
+    }
     disk.syncFile('snapshot.index', index);
-    this.#place(name, state);
+    this.#place(name, state, quarantine.scratch);
     disk.rename('snapshot.index', index, this.index);
     for (const one of old) if (one !== name) disk.unlink('snapshot.index', join(this.dir, one));
   }
@@ -101,11 +105,9 @@ export class PrivateDir {
   release(quarantine: Quarantine): void {
     const mine = readOr(quarantine.path('index'));
     const kept = readOr(this.index);
-    for (const name of this.#names()) {
-      const base = Buffer.from(name.replace(/^sharedindex\./, ''), 'hex');
-      if (name.startsWith('sharedindex.') && mine.includes(base) && !kept.includes(base))
+    for (const name of this.#names())
+      if (isBaseOf(name, mine) && !isBaseOf(name, kept))
         this.#storage.disk.unlink('snapshot.reset', join(this.dir, name));
-    }
     quarantine.discard();
   }
 
@@ -137,8 +139,8 @@ export class PrivateDir {
   }
 
   /** Writes a small file when it does not say that already. */
-  #place(name: string, content: string | Buffer): void {
-    const { disk, host } = this.#storage;
+  #place(name: string, content: string | Buffer, disk = this.#storage.disk): void {
+    const { host } = this.#storage;
     const path = join(this.dir, name);
     const bytes = Buffer.from(content);
     if (existsSync(path) && readOr(path).equals(bytes)) return;
@@ -146,6 +148,11 @@ export class PrivateDir {
     disk.create('snapshot.setup', temp, bytes);
     disk.rename('snapshot.setup', temp, path);
   }
+}
+
+/** True for the file that holds the base of a split index, named by its checksum, which the index repeats. */
+function isBaseOf(name: string, index: Buffer): boolean {
+  return name.startsWith('sharedindex.') && index.includes(Buffer.from(name.slice(12), 'hex'));
 }
 
 /** What a git that failed in a quarantine means. Its exit code is the same for all; its messages are untranslated. */

@@ -1,8 +1,8 @@
 /**
  * A quarantine: an object directory of one checkpoint, which nobody else reads until all of it is there.
  *
- * Calling order: `Quarantine.open` · git writes into it (`env`) · `pack` makes one pack of everything that the new tree
- * reaches and the trees named in `without` do not, wherever those objects lie now · `publish` moves that pack into the object
+ * Calling order: `Quarantine.open` · git writes into it · `packObjects` or `packReached` makes one pack of all that is
+ * not reachable yet, wherever those objects lie now · `publish` moves that pack into the object
  * store as git-receive-pack does (.keep, .pack, .idx) · the caller moves a ref · `seal` (keep.ts) · `discard`.
  *
  * Why a pack of its own, also for objects that the store has already: those may be unreachable there, and a `git repack -ad`
@@ -66,40 +66,30 @@ export class Quarantine {
     return join(this.dir, name);
   }
 
-  /**
-   * One pack of what `tree` reaches and `without` (trees) does not; its name, or null when there is nothing to keep. `run`
-   * starts git with the private git dir, so that no setting of the user's (a size limit of packs) acts.
-   */
-  async pack(tree: string, without: readonly string[], run: RunGit): Promise<string | null> {
-    const revisions = [tree, ...without.map((other) => `^${other}`)].join('\n');
-    // No deltas: their search takes minutes for a first checkpoint, and within one they save little.
-    const args = [
-      'pack-objects',
-      '-q',
-      '--revs',
-      '--non-empty',
-      '--window=0',
-      join(this.objects, 'pack', 'pack'),
-    ];
-    const output = await run(args, { site: 'snapshot.pack', input: Buffer.from(`${revisions}\n`) });
-    const name = output.toString('latin1').trim();
-    return name === '' ? null : `pack-${name}`;
+  /** One pack of these objects, wherever they lie; its name, or null when there are none. */
+  packObjects(oids: readonly string[], run: RunGit): Promise<string | null> {
+    return this.#pack([], oids, run);
+  }
+
+  /** One pack of what `tree` reaches and `without` (a tree) does not; its name, or null when there is nothing. */
+  packReached(tree: string, without: string | null, run: RunGit): Promise<string | null> {
+    return this.#pack(['--revs'], without === null ? [tree] : [tree, `^${without}`], run);
   }
 
   /** Moves a pack made by `pack` into the object store; durable when it returns. Errors: the disk's. */
   publish(pack: string): void {
-    const { disk, layout } = this.#storage;
+    const { disk } = this.#storage;
     const target = join(storeOf(this.#storage), 'pack');
-    disk.makeDir('snapshot.publish', target, 0o777);
+    if (!existsSync(target)) disk.makeDir('snapshot.publish', target, 0o777);
     const keep = this.path('keep');
-    disk.create('snapshot.publish', keep, keepText(this.#storage, false), 0o644);
+    // Not flushed: after a power cut nothing runs that it would have to stop.
+    this.scratch.create('snapshot.publish', keep, keepText(this.#storage, false), 0o644);
     this.#land(keep, join(target, `${pack}.keep`));
     const extensions = ['pack', 'rev', 'idx'].filter((one) => existsSync(this.#file(pack, one)));
     for (const extension of extensions) disk.syncFile('snapshot.publish', this.#file(pack, extension));
     for (const extension of extensions)
       this.#land(this.#file(pack, extension), join(target, `${pack}.${extension}`));
     disk.syncDir('snapshot.publish', target);
-    disk.syncDir('snapshot.publish', join(layout.commonDir, 'objects'));
   }
 
   /** Says that a ref reaches the pack now: from here on its `.keep` may go when no maintenance from before is left. */
@@ -110,6 +100,23 @@ export class Quarantine {
   /** Removes the quarantine. */
   discard(): void {
     removeQuarantine(this.scratch, this.dir);
+  }
+
+  /** `run` starts git with the private git dir, so that no setting of the user's (a size limit of packs) acts. */
+  async #pack(options: readonly string[], lines: readonly string[], run: RunGit): Promise<string | null> {
+    // No deltas: their search takes minutes for a first checkpoint, and within one they save little.
+    const args = [
+      'pack-objects',
+      '-q',
+      ...options,
+      '--non-empty',
+      '--window=0',
+      join(this.objects, 'pack', 'pack'),
+    ];
+    const input = Buffer.from(`${lines.join('\n')}\n`);
+    const output = await run(args, { site: 'snapshot.pack', input });
+    const name = output.toString('latin1').trim();
+    return name === '' ? null : `pack-${name}`;
   }
 
   #file(pack: string, extension: string): string {

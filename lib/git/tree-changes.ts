@@ -1,4 +1,4 @@
-/** Differences of two trees, path by path, from `git diff-tree -r -z --raw`. */
+/** Differences of two trees, path by path, from `git diff-tree -r -t -z --raw`. */
 import type { FileMode, Image } from '../event.js';
 import { DurableError } from '../errors.js';
 import { splitPaths } from './path.js';
@@ -11,20 +11,28 @@ export interface TreeChange {
   readonly after: Image;
 }
 
-/** `:<mode> <mode> <oid> <oid> <status>\0<path>\0…`; paths that are no files in either tree are left out. */
-export function parseChanges(output: Buffer): TreeChange[] {
+export interface Comparison {
+  readonly changes: readonly TreeChange[];
+  /** With `-t`: blobs and trees that stand in the second tree where the first has another or none; its root is not named. */
+  readonly objects: readonly string[];
+}
+
+/** `:<mode> <mode> <oid> <oid> <status>\0<path>\0…`; paths that are no files in either tree are no changes. */
+export function parseComparison(output: Buffer): Comparison {
+  const objects = new Set<string>();
   const fields = splitPaths(output);
   const changes: TreeChange[] = [];
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const [from = '', to = '', before = '', after = ''] = (fields[at] ?? '').slice(1).split(' ');
+    if (to !== '000000' && to !== '160000') objects.add(after);
     const change = { path: fields[at + 1] ?? '', before: image(from, before), after: image(to, after) };
     if (change.before !== null || change.after !== null) changes.push(change);
   }
-  return changes;
+  return { changes, objects: [...objects] };
 }
 
 function image(mode: string, oid: string): Image {
-  if (mode === '000000' || mode === '160000') return null;
+  if (mode === '000000' || mode === '160000' || mode === '040000') return null;
   if (isFileMode(mode)) return { mode, oid };
   throw new DurableError('object-damaged', { oid, detail: `a tree entry of mode ${mode}` });
 }

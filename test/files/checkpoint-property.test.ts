@@ -252,8 +252,9 @@ function perform(place: Scratch, change: Edit): void {
 
 /** Flips an exec bit, or changes bytes so that neither size nor time of change shows it. */
 function disturb(target: Buffer, how: 'chmod' | 'twist'): void {
-  const stat = lstatSync(target, { throwIfNoEntry: false });
-  if (stat?.isFile() !== true) return;
+  if (!existsSync(target)) return;
+  const stat = lstatSync(target);
+  if (!stat.isFile()) return;
   if (how === 'chmod') {
     chmodSync(target, (stat.mode ^ 0o111) & 0o777);
     return;
