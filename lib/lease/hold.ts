@@ -24,7 +24,7 @@ import {
 } from './record.js';
 import { renewLease, type Renewal } from './renew.js';
 import { revokeStage, Stage, sweepRevoked } from './staging.js';
-import { DurableError, hasCode } from '../errors.js';
+import { DurableError, hasCode, isDurableError } from '../errors.js';
 
 /** How an older holding was ended: for `lease.acquired` and `turn.recovered`. */
 export interface TakenOver {
@@ -105,6 +105,15 @@ export class Held {
     }
     dropMaintenance(this.#storage, this.#record.holder.pid);
     sweepRevoked(this.#storage, this.token.epoch);
+  }
+
+  /** Release after a failure, which is the one to tell: that letting go failed as well is not said. */
+  async letGo(): Promise<void> {
+    try {
+      await this.release();
+    } catch (error) {
+      if (!isDurableError(error)) throw error;
+    }
   }
 
   async #isReleased(): Promise<boolean> {

@@ -14,7 +14,7 @@
  * checkpoint is that of the first one which had begun to change the tree, so that undoing goes all the way back.
  * Conflicts with somebody who writes during step 4 put the step back, and the finding is made anew, three times at most.
  */
-import { DurableError, hasCode, isDurableError } from '../errors.js';
+import { DurableError, hasCode } from '../errors.js';
 import type { EventDraft } from '../event.js';
 import { pruneFolders } from '../files/apply.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
@@ -71,17 +71,8 @@ export async function repair(storage: Storage, request: RepairRequest): Promise<
     await held.release();
     return result;
   } catch (error) {
-    await letGo(held);
+    await held.letGo();
     throw error;
-  }
-}
-
-/** After a failure: it is the one to tell, not that the lease was lost as well. */
-async function letGo(held: Held): Promise<void> {
-  try {
-    await held.release();
-  } catch (error) {
-    if (!isDurableError(error)) throw error;
   }
 }
 

@@ -73,12 +73,13 @@ export async function manualRestore(
   });
   try {
     const ledger = await standingTask(storage);
-    return await restore(
-      { storage, ledger, held, agent: PERSON, workspace: ownWorkspace(storage), turn: null },
-      request,
-    );
-  } finally {
+    const workspace = ownWorkspace(storage);
+    const done = await restore({ storage, ledger, held, agent: PERSON, workspace, turn: null }, request);
     await held.release();
+    return done;
+  } catch (error) {
+    await held.letGo();
+    throw error;
   }
 }
 

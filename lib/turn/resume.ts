@@ -40,7 +40,7 @@ export async function resumeTurn(storage: Storage, resume: Resume, more: TurnOpt
     if (options.keeper !== false) await held.startKeeper(options.holder ?? storage.identity.self());
     return await reopened(storage, { ledger, held, options }, { ...more, marker });
   } catch (error) {
-    await held.release();
+    await held.letGo();
     throw error;
   }
 }

@@ -65,7 +65,7 @@ export async function startTurn(
     await recordStart(context, options, key);
     return new Turn(context, { ...turnOptions, marker });
   } catch (error) {
-    await held.release();
+    await held.letGo();
     throw error;
   }
 }
