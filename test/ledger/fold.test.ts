@@ -1,8 +1,10 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import fc from 'fast-check';
 import type { Event, EventDraft, Recorded } from '../../lib/event.js';
 import { openDecisions } from '../../lib/ledger/carried.js';
-import { fold, foldAll, initialState, seededState } from '../../lib/ledger/fold.js';
+import { fold, foldAll, Folding, initialState, seededState } from '../../lib/ledger/fold.js';
 import { KeyIndex } from '../../lib/ledger/key-index.js';
 import { loadState } from '../../lib/ledger/load.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
@@ -137,6 +139,30 @@ test('keys are shared by all states of a chain, and a second branch does not see
   t.false(base.has('b'));
   t.is(left.with('a', '9').get('a'), '1');
   t.is(KeyIndex.from(new Map([['x', 'y']])).get('x'), 'y');
+});
+
+test.serial('a long turn does not keep its events: twenty thousand texts fold into a small state', (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const folding = new Folding(seededState('task', opened, []));
+  const text = 'x'.repeat(1900);
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let n = 2; n < 20_002; n += 1) {
+    const said: Event = {
+      ...common,
+      seq: n,
+      key: `m${String(n)}`,
+      type: 'steering.received',
+      text: `${text}${String(n)}`,
+      content: null,
+    };
+    folding.add(at(structuredClone(said), n));
+  }
+  collect();
+  const each = (process.memoryUsage().heapUsed - before) / 20_000;
+  t.is(folding.state().keys.size, 20_000);
+  t.true(each < 500, `${each.toFixed(0)} bytes an event`);
 });
 
 test('a rewind takes back the requests after it, and no answer brings them back', (t) => {
