@@ -75,8 +75,8 @@ export class LooseObjects {
     try {
       this.#link('object.restore', journal, this.#path(oid));
     } catch (error) {
-      // A read-only git dir can be read all the same.
-      if (!hasCode(error, 'permission-denied')) throw error;
+      // A read-only git dir and a full disk can be read all the same.
+      if (!hasCode(error, 'permission-denied') && !hasCode(error, 'out-of-space')) throw error;
     }
     return object;
   }

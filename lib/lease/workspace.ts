@@ -47,7 +47,7 @@ export function workspaceId(storage: Storage, options: { readonly create: boolea
 
 function createWorkspace(storage: Storage, file: string, place: Place): string {
   const disk = diskOf(storage);
-  disk.makeDir('workspace.place', storage.layout.local);
+  disk.makeDir('workspace.place', storage.layout.local, storage.layout.bits.privateDir);
   const id = freshId(storage.host);
   const temp = writeTemp(storage, file, { v: 1, id, ...place });
   // Of two first writers one links; the other takes the id that stands.

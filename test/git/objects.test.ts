@@ -272,6 +272,7 @@ for (const { backend, objectFormat } of BACKENDS) {
         const opened = await open(t, place, { faults: { hit: full(point, host) } });
         const error = await t.throwsAsync(opened.storage.objects.write('blob', Buffer.from('x')));
         t.true(hasCode(error, 'out-of-space'));
+        t.deepEqual(tickets(opened.storage), [opened.storage.tickets.id], 'no temporary file is left');
         place.git('fsck', '--full');
         host.full = false;
         const oid = await opened.storage.objects.write('blob', Buffer.from('x'));
@@ -280,23 +281,23 @@ for (const { backend, objectFormat } of BACKENDS) {
     );
   }
 
-  rule(
-    'a git dir that cannot be written can be read, the journal too',
-    async (t, { place, loose, storage }) => {
+  for (const [code, refusal] of [
+    ['EROFS', 'permission-denied'],
+    ['ENOSPC', 'out-of-space'],
+  ] as const) {
+    rule(`a git dir that cannot be written (${code}) can be read, the journal too`, async (t, opened) => {
+      const { place, loose, storage } = opened;
       const oid = await storage.objects.write('blob', Buffer.from('x'));
-      const readOnly = await open(t, place, {
-        faults: {
-          hit: () => {
-            throw Object.assign(new Error('read-only'), { code: 'EROFS' });
-          },
-        },
-      });
+      const hit = (): never => {
+        throw Object.assign(new Error('cannot be written'), { code });
+      };
+      const readOnly = await open(t, place, { faults: { hit } });
       unlinkAndWrite(loose(oid), Buffer.alloc(0));
       t.is((await readOnly.storage.objects.read(oid))?.body.toString(), 'x');
       const error = await t.throwsAsync(readOnly.storage.objects.write('blob', Buffer.from('y')));
-      t.true(hasCode(error, 'permission-denied'));
-    },
-  );
+      t.true(hasCode(error, refusal));
+    });
+  }
 }
 
 test('objects that lie on another disk are copied there, and restored there', async (t) => {
