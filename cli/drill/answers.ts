@@ -57,6 +57,12 @@ const approvals = v.object({
   pending: v.array(v.object({ ...approval.entries, task: v.string(), turn: v.string(), cwd: v.string() })),
 });
 
+/** The turn's first event, as `log` shows it: what the turn stands on. */
+const started = v.object({
+  turn: v.string(),
+  instructions: v.array(v.object({ path: v.string(), digest: v.string() })),
+});
+
 const repaired = v.object({
   turn: v.string(),
   action: v.string(),
@@ -83,6 +89,7 @@ export interface Answers {
   readonly recover: Answered<v.InferOutput<typeof recover>>;
   readonly status: Answered<v.InferOutput<typeof status>>;
   readonly approvals: Answered<v.InferOutput<typeof approvals>>;
+  readonly started: Answered<v.InferOutput<typeof started>>;
 }
 
 export class Product {
@@ -100,6 +107,7 @@ export class Product {
       recover: await this.#ask(recover, ['recover', '--json']),
       status: await this.#ask(status, ['status', '--json']),
       approvals: await this.#ask(approvals, ['approvals', '--json']),
+      started: await this.#ask(started, ['log', '--type', 'turn.started', '--json']),
     };
   }
 

@@ -28,6 +28,8 @@ export interface Facts {
   readonly certain: ReadonlySet<number>;
   /** The work tree as git calls it clean. */
   readonly head: Tree;
+  /** SHA-256 of each instruction file in scope. */
+  readonly instructions: ReadonlyMap<string, string>;
   /** Paths of `git status` before the turn, and when the product was asked. */
   readonly dirtyBefore: ReadonlySet<string>;
   readonly dirtyNow: ReadonlySet<string>;
@@ -54,7 +56,18 @@ export function knowsInterrupted(facts: Facts, answers: Answers): Complaints {
     complaints.push(`the keeper was ${facts.keeper}, and ${report.detectedBy} is said to have noticed`);
   if (status.document.interrupted.map((each) => each.id).join() !== report.turn)
     complaints.push('status does not show that turn as interrupted');
-  return [...complaints, ...wrongInvocations(facts, report)];
+  return [...complaints, ...wrongInstructions(facts, answers), ...wrongInvocations(facts, report)];
+}
+
+/** What the agent had been told is part of what was interrupted. */
+function wrongInstructions(facts: Facts, answers: Answers): string[] {
+  const { turn, instructions } = answers.started.document;
+  const told = instructions.map((one) => `${one.path} ${one.digest}`).sort();
+  const real = [...facts.instructions].map(([path, digest]) => `${path} ${digest}`).sort();
+  if (turn !== factOf(facts, 'turn')?.turn) return ['log shows the start of another turn'];
+  return told.join() === real.join()
+    ? []
+    : [`the turn stands on [${told.join()}], and in scope are [${real.join()}]`];
 }
 
 function wrongInvocations(facts: Facts, report: Interrupted): string[] {

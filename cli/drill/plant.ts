@@ -2,20 +2,21 @@
  * What somebody else does to the work tree after the kill and before anybody asks: a report must tell it from the turn's
  * own work, and no repair may take it away.
  */
-import { rmSync } from 'node:fs';
+import { chmodSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Chance } from './chance.js';
 import type { Story } from './expectation.js';
 import { put, type ScratchRepository } from './scratch.js';
 import { DENIED } from './wording.js';
 
-export type Planting = 'nothing' | 'foreign' | 'deleted' | 'drift' | 'clean-drift' | 'both';
+export type Planting = 'nothing' | 'foreign' | 'deleted' | 'reverted' | 'drift' | 'clean-drift' | 'both';
 
 const PLANTINGS: readonly Planting[] = [
   'nothing',
   'nothing',
   'foreign',
   'deleted',
+  'reverted',
   'drift',
   'clean-drift',
   'both',
@@ -42,6 +43,7 @@ export function plant(
   );
   if (kind === 'foreign' || kind === 'both') plantForeign(repository, chance, mine);
   if (kind === 'deleted') plantDeletion(repository, chance, mine);
+  if (kind === 'reverted') plantOldBytes(repository, chance, mine);
   if (kind === 'drift' || kind === 'both') {
     put(repository, 'somebody/else.txt', 'not of this turn\n');
     put(repository, chance.pick(['LICENSE.txt', DENIED.path]), 'edited by somebody else\n');
@@ -51,8 +53,21 @@ export function plant(
 }
 
 function plantForeign(repository: ScratchRepository, chance: Chance, mine: readonly Story[]): void {
-  for (const one of chance.shuffled(mine).slice(0, 2))
-    put(repository, one.path, `somebody else was here: ${one.path}\n`);
+  for (const { path } of chance.shuffled(mine).slice(0, 2)) {
+    // First away: a link would be written through.
+    rmSync(join(repository.dir, path), { force: true });
+    put(repository, path, `somebody else was here: ${path}\n`);
+  }
+}
+
+/** As an editor's undo does: the file is as the turn found it, and the turn's own word is that it has written it. */
+function plantOldBytes(repository: ScratchRepository, chance: Chance, mine: readonly Story[]): void {
+  for (const { path, before } of chance.shuffled(mine).slice(0, 2)) {
+    rmSync(join(repository.dir, path), { force: true });
+    if (before === undefined) continue;
+    put(repository, path, before.bytes);
+    chmodSync(join(repository.dir, path), before.mode === '100755' ? 0o755 : 0o644);
+  }
 }
 
 function plantDeletion(repository: ScratchRepository, chance: Chance, mine: readonly Story[]): void {

@@ -17,7 +17,7 @@ import * as judge from './judge.js';
 import { choosePlanting, plant, type Planting } from './plant.js';
 import { alive, end, processes, until, type Seen } from './processes.js';
 import { readRecord } from './record.js';
-import { git, makeScratch, type ObjectFormat, type ScratchRepository } from './scratch.js';
+import { git, INSTRUCTION_FILES, makeScratch, type ObjectFormat, type ScratchRepository } from './scratch.js';
 import { chooseKill, writeScript, type KillMoment } from './script.js';
 import { difference, readFolders, readTree, type Tree } from './tree.js';
 import { backgroundCommand } from './wording.js';
@@ -112,6 +112,7 @@ async function played(stage: Stage): Promise<Round> {
     stories: storiesOf(acts, trees),
     certain,
     head: stage.head,
+    instructions: instructionsIn(before),
     dirtyBefore,
     dirtyNow: dirtyPaths(repository),
     alive: living(stage.background),
@@ -224,6 +225,11 @@ function living(command: string): Seen[] {
 async function gone(all: readonly Seen[], what: string): Promise<void> {
   if (!(await until(() => !all.some(alive), PATIENCE_MS)))
     throw new Error(`${what} did not end: ${all.map((one) => one.command).join('; ')}`);
+}
+
+function instructionsIn(tree: Tree): Map<string, string> {
+  const found = [...tree].filter(([path]) => INSTRUCTION_FILES.includes(path));
+  return new Map(found.map(([path, { sha256 }]) => [path, sha256]));
 }
 
 function dirtyPaths(repository: ScratchRepository): Set<string> {

@@ -60,6 +60,8 @@ const INSTRUCTIONS: Readonly<Record<string, string>> = {
   'packages/core/CLAUDE.md': 'Tests stand beside the code.\n',
 };
 
+export const INSTRUCTION_FILES: readonly string[] = Object.keys(INSTRUCTIONS);
+
 export type ObjectFormat = 'sha1' | 'sha256';
 
 export interface ScratchRepository {

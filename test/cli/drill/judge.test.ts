@@ -73,6 +73,7 @@ const FACTS: Facts = {
   stories,
   certain: mustBeKnown(stories, acts, NOW),
   head: HEAD,
+  instructions: new Map([['AGENTS.md', 'a'.repeat(64)]]),
   dirtyBefore: new Set(['dirty.ts']),
   dirtyNow: new Set(['dirty.ts', 'done.ts', 'flight.ts', 'else.ts']),
   alive: [{ pid: 42, parent: 1, group: 42, start: '7', command: 'sleep 1' }],
@@ -138,6 +139,11 @@ function answers(report: Partial<Interrupted> = {}, more: Partial<Answers> = {})
         pending: told.approvals.map((one) => ({ ...one, task: 'task1', turn: 'turn1', cwd: '/src' })),
       },
     },
+    started: {
+      code: 0,
+      stderr: '',
+      document: { turn: 'turn1', instructions: [{ path: 'AGENTS.md', digest: 'a'.repeat(64) }] },
+    },
     ...more,
   };
 }
@@ -166,6 +172,11 @@ const LIES: readonly [string, keyof typeof CHECKS, Answers][] = [
   ],
   ['another turn', 'knowsInterrupted', answers({ turn: 'turn2' })],
   ['a keeper that had been killed', 'knowsInterrupted', answers({ detectedBy: 'keeper' })],
+  [
+    'no instructions',
+    'knowsInterrupted',
+    answers({}, { started: { code: 0, stderr: '', document: { turn: 'turn1', instructions: [] } } }),
+  ],
   ['another objective', 'knowsInterrupted', answers({ objective: OBJECTIVE.slice(1) })],
   [
     'the exit code of nothing to do',
