@@ -18,7 +18,13 @@ import { DurableError, hasCode } from '../errors.js';
 import type { Event, Recorded } from '../event.js';
 import { parseCommit } from '../git/objects-format.js';
 import { releaseKeeps } from '../git/keep.js';
-import { forgetSnapshots, takeSnapshot, type Snapshot, type SkippedPath } from '../git/snapshot.js';
+import {
+  forgetSnapshots,
+  lastKeptTree,
+  takeSnapshot,
+  type Snapshot,
+  type SkippedPath,
+} from '../git/snapshot.js';
 import type { Storage } from '../git/storage.js';
 import { canonicalJson } from '../canonical.js';
 import type { Ledger } from '../ledger/ledger.js';
@@ -46,7 +52,7 @@ export interface TakenCheckpoint {
   readonly tree: string;
   /** Files and links in it. */
   readonly files: number;
-  /** Paths that differ from the task's checkpoint before (all, when there is none). */
+  /** Paths that differ from the checkpoint before, of this task or else of this work tree (all, when there is none). */
   readonly changed: number;
   /** All that was left out; the event names 100 of them at most. */
   readonly skipped: readonly (SkippedPath & { readonly digest: string | null })[];
@@ -157,7 +163,7 @@ async function record(storage: Storage, ledger: Ledger, recording: Recording): P
     );
     return { checkpoint, tree, files, changed, skipped, event: taken(event) };
   } finally {
-    await snapshot.settle();
+    await snapshot.settle({ ref: ledger.contents.ref, commit: checkpoint });
     releaseKeeps(storage);
   }
 }
@@ -168,10 +174,10 @@ function taken(recorded: Recorded | undefined): Recorded<'checkpoint.taken'> {
   return { commit: recorded.commit, chain: recorded.chain, event: recorded.event };
 }
 
-/** The tree of the task's checkpoint before; null when there is none or its contents were pruned. */
+/** The tree of the checkpoint before, of this task or else of this work tree; null when there is none or it was pruned. */
 async function parentTree(storage: Storage, ledger: Ledger): Promise<string | null> {
   const { lastCheckpoint } = await ledger.state();
-  if (lastCheckpoint === null) return null;
+  if (lastCheckpoint === null) return lastKeptTree(storage);
   try {
     return (await readCheckpoint(storage, lastCheckpoint)).tree;
   } catch (error) {

@@ -27,6 +27,8 @@ const stateSchema = v.object({
   /** durable.maxFileSize of then: with another one every file is looked at again. */
   limit: v.number(),
   tree: v.string(),
+  /** The commit that holds the tree, and the ref that reached it when this was written. */
+  kept: v.nullable(v.object({ ref: v.string(), commit: v.string() })),
   files: v.number(),
   /** See `userIndexMark`. */
   mark: v.string(),

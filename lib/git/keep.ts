@@ -7,7 +7,8 @@
  * States of a `.keep` of ours: *open* (published, its ref may not have moved; its maker is named) → *sealed* (a ref reaches
  * the pack; when, in milliseconds since boot) → gone. The rule of `releaseKeeps`:
  *   - open, its maker proven dead: goes (either the ref moved, or the pack is litter);
- *   - sealed in this boot, host and pid namespace: goes when no maintenance process that started before the seal is running;
+ *   - sealed in this boot, host and pid namespace: goes when no maintenance process of this repository that started before the
+ *     seal is running;
  *   - sealed in an earlier boot of this host: goes, nothing from before is running;
  *   - sealed elsewhere, or where processes cannot be listed: goes twelve hours after, as git judges a gc.pid.
  * Caveat: a maintenance in another container or on another host of a shared disk is not seen; `gc.pid` of our turns stops it.
@@ -18,6 +19,7 @@ import * as v from 'valibot';
 import { hasCode } from '../errors.js';
 import type { Disk } from './disk.js';
 import { diskError, errno } from './disk.js';
+import { oldestMaintenance } from './maintenance-search.js';
 import type { Storage } from './storage.js';
 
 const keepSchema = v.object({
@@ -62,7 +64,7 @@ export function releaseKeeps(storage: Storage, atLeast = MANY): number {
   const dir = packDir(storage);
   const names = namesIn(dir).filter((name) => name.endsWith('.keep'));
   if (names.length < atLeast) return 0;
-  const oldest = oldestMaintenance();
+  const oldest = oldestMaintenance(storage.layout.commonDir);
   let released = 0;
   for (const name of names) {
     const path = join(dir, name);
@@ -102,34 +104,6 @@ function unlinked(storage: Storage, path: string): boolean {
   }
 }
 
-const MAINTENANCE = new Set(['gc', 'maintenance', 'prune', 'prune-packed', 'repack', 'pack-objects']);
-/** USER_HZ: Linux gives start times to user space in hundredths of a second on every architecture in use. */
-const TICK_MS = 10;
-
-/**
- * Start, in milliseconds since boot, of the maintenance process that has run longest: Infinity when none runs, null where
- * processes cannot be listed.
- */
-function oldestMaintenance(): number | null {
-  let oldest = Number.POSITIVE_INFINITY;
-  const pids = namesIn('/proc').filter((name) => /^\d+$/.test(name));
-  if (pids.length === 0) return null;
-  for (const pid of pids) {
-    const words = readOr(`/proc/${pid}/cmdline`).split('\0');
-    if (!/(?:^|\/)git[^/]*$/.test(words[0] ?? '') || !words.some((word) => isMaintenance(word))) continue;
-    const fields = readOr(`/proc/${pid}/stat`)
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    // Field 22 of proc(5), counted from the third after the name in parentheses.
-    const start = Number(fields[19] ?? '0') * TICK_MS;
-    oldest = Math.min(oldest, start);
-  }
-  return oldest;
-}
-
-const isMaintenance = (word: string): boolean =>
-  MAINTENANCE.has(word) || MAINTENANCE.has(word.replace(/^git-/, ''));
-
 function readKeep(path: string): Keep | null {
   try {
     const parsed = v.safeParse(keepSchema, JSON.parse(readFileSync(path, 'utf8')));
@@ -137,15 +111,6 @@ function readKeep(path: string): Keep | null {
   } catch {
     // Somebody else's, a torn one, or gone: left alone.
     return null;
-  }
-}
-
-function readOr(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    // The process has ended, or is hidden from us.
-    return '';
   }
 }
 

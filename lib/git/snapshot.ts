@@ -18,7 +18,9 @@
  * true as any. Caveats: folders that hold nothing but empty folders are not kept, nor are owners, times, ACLs and the
  * permission bits git does not know. A fifo or socket that was never tracked is not named: git does not list it.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { DurableError, hasCode } from '../errors.js';
+import { parseState } from './changed-names.js';
 import { PrivateDir } from './private-dir.js';
 import { Quarantine, sweepQuarantines, type RunGit } from './quarantine.js';
 import type { Storage } from './storage.js';
@@ -53,6 +55,23 @@ export async function takeSnapshot(storage: Storage, also: readonly string[] = [
 /** Throws the private index away: the next snapshot reads every file. For contents that were pruned or purged. */
 export function forgetSnapshots(storage: Storage): void {
   new PrivateDir(storage).reset();
+}
+
+/**
+ * The tree of the work tree's last checkpoint, of whatever task, while the ref that kept it still does; else null. Without
+ * it each new task would store everything again that is not committed (anomalyco/opencode#6845: 169 GB in two days).
+ */
+export async function lastKeptTree(storage: Storage): Promise<string | null> {
+  const dir = new PrivateDir(storage);
+  if (!existsSync(dir.index)) return null;
+  const state = parseState(dir.stateOf(readFileSync(dir.index)), storage.settings.maxFileSize);
+  if (state?.kept == null) return null;
+  const { ref, commit } = state.kept;
+  const tip = storage.refs.read(ref);
+  if (tip === null) return null;
+  if (tip === commit) return state.tree;
+  const isKept = (await storage.git.run(['merge-base', '--is-ancestor', commit, tip])).code === 0;
+  return isKept ? state.tree : null;
 }
 
 async function attempt(storage: Storage, dir: PrivateDir, also: readonly string[]): Promise<Snapshot> {
@@ -107,12 +126,12 @@ export class Snapshot {
     if (this.#pack !== null) quarantine.publish(this.#pack);
   }
 
-  /** To be called when a ref reaches the tree. */
-  async settle(): Promise<void> {
+  /** To be called when a ref reaches the tree, with the commit that holds it. */
+  async settle(kept: { readonly ref: string; readonly commit: string }): Promise<void> {
     const { quarantine, dir, state, behind } = this.#taken;
     if (this.#pack !== null) quarantine.seal(this.#pack);
     if (behind > FAR_BEHIND) await dir.anchor(quarantine, this.facts.tree);
-    dir.adopt(quarantine, JSON.stringify(state));
+    dir.adopt(quarantine, JSON.stringify({ ...state, kept }));
     dir.release(quarantine);
   }
 

@@ -236,6 +236,7 @@ export class Taking {
       v: 1,
       limit: this.#storage.settings.maxFileSize,
       tree,
+      kept: null,
       files,
       mark: base.mark,
       extras: [...extras],

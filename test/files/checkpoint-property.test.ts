@@ -269,7 +269,8 @@ function disturb(target: Buffer, how: 'chmod' | 'twist'): void {
 
 function runGit(place: Scratch, command: number): void {
   const commands = [
-    ['add', '--ignore-errors', '-A'],
+    // Were its removal staged, the file would be an ignored one when it comes back.
+    ['add', '--ignore-errors', '-A', '--', '.', ':(exclude)tracked.ign'],
     ['commit', '-q', '--allow-empty', '-m', 'more'],
     ['reset', '-q'],
     ['status', '--short'],
