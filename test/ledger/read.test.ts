@@ -80,9 +80,9 @@ test('what another process appended is seen at the next look, a little or a lot 
   t.is((await ledger.head())?.seq, 1);
   await other.append(() => [observed('one')], anyone);
   t.is((await ledger.head())?.seq, 2);
-  await other.append(() => Array.from({ length: 90 }, (_, n) => observed(String(n))), anyone);
-  t.is((await ledger.head())?.seq, 92);
-  t.is((await ledger.event((await ledger.head())?.commit ?? '')).event.seq, 92);
+  await other.append(() => Array.from({ length: 150 }, (_, n) => observed(String(n))), anyone);
+  t.is((await ledger.head())?.seq, 152);
+  t.is((await ledger.event((await ledger.head())?.commit ?? '')).event.seq, 152);
 });
 
 test('any id prefix finds the event that brought the thing into being', async (t) => {
@@ -97,10 +97,8 @@ test('any id prefix finds the event that brought the thing into being', async (t
   t.deepEqual(await found('turn-1'), ['turn turn-1 3']);
   t.deepEqual(await found(ledger.task.slice(0, 12)), [`task ${ledger.task} 1`]);
   t.deepEqual(await found(call?.commit.slice(0, 12) ?? ''), [`commit ${call?.commit ?? ''} 4`]);
-  t.deepEqual(
-    await found('5'),
-    (await found(asked?.commit ?? '')).map(() => 'seq 5 5').concat((await found('5')).slice(1)),
-  );
+  // A commit may begin with a 5 as well.
+  t.true((await found(String(asked?.event.seq))).includes('seq 5 5'));
   t.deepEqual(await found('zzzz-nothing'), []);
   t.deepEqual(await found(''), []);
   t.deepEqual(await findEvents(storage, 'inv-a', { task: 'other' }), []);
