@@ -5,40 +5,21 @@
  * from a copy. A second folder would not do: a copied git dir has another inode and is another workspace for the product
  * (a file synchroniser's copy must not take part in the original's turn), so its repair would be another question.
  */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { readUserState, repairAndJudge, repairedTree, type Direction } from './aftermath.js';
 import { Product, type Answers } from './answers.js';
 import { Chance } from './chance.js';
 import { foldRecord, mustBeKnown, storiesOf, verdictOf, type ActRecord, type Trees } from './expectation.js';
+import { gone, killedAgent, type Build, type RoundPlan, type Stage } from './kill.js';
 import * as judge from './judge.js';
 import { choosePlanting, plant, type Planting } from './plant.js';
-import { alive, end, processes, until, type Seen } from './processes.js';
+import { end, processes, type Seen } from './processes.js';
 import { readRecord } from './record.js';
-import { git, INSTRUCTION_FILES, makeScratch, type ObjectFormat, type ScratchRepository } from './scratch.js';
-import { chooseKill, writeScript, type KillMoment } from './script.js';
+import { git, INSTRUCTION_FILES, makeScratch, type ScratchRepository } from './scratch.js';
 import { difference, readFolders, readTree, type Tree } from './tree.js';
 import { backgroundCommand } from './wording.js';
-
-/** What a call of the product is taken to last while there is no example of it. */
-const CALL_MS = 20;
-const PATIENCE_MS = 20_000;
-/** For what a dead agent had written to its standard error to arrive. */
-const LAST_WORDS_MS = 200;
-
-export interface RoundPlan {
-  readonly seed: string;
-  /** Keeper killed with the agent. */
-  readonly keeperToo: boolean;
-  readonly format: ObjectFormat;
-}
-
-/** Everything of a round comes from its number, so that one round of a long drill can be played again alone. */
-export function planRound(seed: number): RoundPlan {
-  return { seed: String(seed), keeperToo: seed % 2 === 0, format: seed % 5 === 4 ? 'sha256' : 'sha1' };
-}
 
 /** The questions of a round, in the order of CLI.md. */
 export const CHECKS = [
@@ -64,12 +45,6 @@ export interface Round {
   readonly answers: Answers;
 }
 
-/** Where the product under test is: the built `cli` folder. */
-export interface Build {
-  readonly program: string;
-  readonly agent: string;
-}
-
 /** Throws when the drill itself cannot go on (the agent fails by itself, a verb prints no document). */
 export async function runRound(build: Build, plan: RoundPlan): Promise<Round> {
   const chance = new Chance(plan.seed);
@@ -83,16 +58,13 @@ export async function runRound(build: Build, plan: RoundPlan): Promise<Round> {
   }
 }
 
-interface Stage {
-  readonly build: Build;
-  readonly plan: RoundPlan;
-  readonly chance: Chance;
-  readonly repository: ScratchRepository;
+interface Scene extends Stage {
   readonly head: Tree;
+  /** Command line of the process that outlives the agent. */
   readonly background: string;
 }
 
-async function played(stage: Stage): Promise<Round> {
+async function played(stage: Scene): Promise<Round> {
   const { repository, plan, chance } = stage;
   const before = readTree(repository.dir);
   const folders = readFolders(repository.dir);
@@ -143,88 +115,8 @@ async function played(stage: Stage): Promise<Round> {
   };
 }
 
-interface Killed {
-  /** The independent record's file. */
-  readonly record: string;
-  readonly keeper: readonly Seen[];
-  /** The keeper outlived the agent and has ended since. */
-  readonly heard: boolean;
-}
-
-/** Starts the agent, waits for the chosen moment, and kills it (and its keeper). Returns when nothing of it writes any more. */
-async function killedAgent(stage: Stage): Promise<Killed> {
-  const { build, plan, chance, repository } = stage;
-  const record = join(repository.top, 'record');
-  const moment = chooseKill(chance.split('kill'), writeScript(chance.split('script')));
-  const child = spawn(process.execPath, [build.agent, repository.dir, record, plan.seed], {
-    cwd: repository.dir,
-    env: repository.env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  });
-  const ended = new Promise<void>((resolve) => {
-    child.once('exit', () => {
-      resolve();
-    });
-  });
-  await reached(child, moment);
-  const pid = child.pid ?? 0;
-  const keeper = descendants(pid).filter((one) => one.command.includes('keeper'));
-  child.kill('SIGKILL');
-  if (plan.keeperToo) for (const one of keeper) end(one);
-  await ended;
-  // Its shell command and its gits are in its process group and end when they find it gone.
-  if (!(await until(() => !processes().some((one) => one.group === pid), PATIENCE_MS)))
-    throw new Error('a process of the agent did not end');
-  // Half of the time a keeper that is alive has its say first, else it speaks while the questions are asked.
-  const heard = !plan.keeperToo && chance.split('keeper').often(1, 2);
-  if (plan.keeperToo || heard) await gone(keeper, 'the keeper');
-  return { record, keeper, heard };
-}
-
-/** Resolves at the kill's moment; rejects when the agent ends by itself. */
-async function reached(child: ChildProcess, moment: KillMoment): Promise<void> {
-  const errors: Buffer[] = [];
-  child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
-  const arrived: number[] = [];
-  await new Promise<void>((resolve, reject) => {
-    child.stdout?.on('data', (chunk: Buffer) => {
-      for (let byte = 0; byte < chunk.length; byte += 1) arrived.push(performance.now());
-      if (arrived.length >= moment.lines) resolve();
-    });
-    child.once('error', reject);
-    // 'exit' and not 'close': a process that outlives the agent may hold its standard error.
-    child.once('exit', (code) => {
-      setTimeout(() => {
-        const said = Buffer.concat(errors).toString('utf8');
-        reject(new Error(`the scripted agent ended by itself (${String(code)}): ${said}`));
-      }, LAST_WORDS_MS);
-    });
-  });
-  const [asked, answered] = arrived.slice(moment.sample - 1, moment.sample + 1);
-  const unit = asked === undefined || answered === undefined ? CALL_MS : answered - asked;
-  await pause(moment.units * unit);
-}
-
-function descendants(pid: number): Seen[] {
-  const all = processes();
-  const family: Seen[] = [];
-  const next = [pid];
-  for (let parent = next.shift(); parent !== undefined; parent = next.shift()) {
-    const children = all.filter((one) => one.parent === parent);
-    family.push(...children);
-    next.push(...children.map((one) => one.pid));
-  }
-  return family;
-}
-
 function living(command: string): Seen[] {
   return processes().filter((one) => one.command === command);
-}
-
-async function gone(all: readonly Seen[], what: string): Promise<void> {
-  if (!(await until(() => !all.some(alive), PATIENCE_MS)))
-    throw new Error(`${what} did not end: ${all.map((one) => one.command).join('; ')}`);
 }
 
 function instructionsIn(tree: Tree): Map<string, string> {
@@ -250,7 +142,7 @@ function dirtyPaths(repository: ScratchRepository): Set<string> {
 }
 
 interface Repairs {
-  readonly stage: Stage;
+  readonly stage: Scene;
   readonly product: Product;
   readonly facts: judge.Facts;
   readonly answers: Answers;

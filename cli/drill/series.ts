@@ -1,5 +1,6 @@
 /** Rounds one after the other, what each one showed, and how often each state occurred. */
-import { CHECKS, planRound, runRound, type Build, type Check, type Round } from './round.js';
+import { planRound, type Build } from './kill.js';
+import { CHECKS, runRound, type Check, type Round } from './round.js';
 
 export interface Failed {
   readonly seed: number;

@@ -186,6 +186,7 @@ test('no module that judges imports anything of the product', (t) => {
     'chance',
     'expectation',
     'judge',
+    'kill',
     'plant',
     'processes',
     'record',
