@@ -1,5 +1,5 @@
 /**
- * Checkpoints that exist: their tree and scope, their list, and the one that a typed prefix means.
+ * Checkpoints that exist: their tree and scope, and the one that a typed prefix means.
  *
  * A checkpoint is found by its event and read from its commit, whose tree has `worktree/` (the snapshot itself) and
  * `payload/scope`: what was named explicitly, left out, and absent, which a restore must know.
@@ -9,7 +9,6 @@ import { DurableError } from '../errors.js';
 import { parseCommit, parseTree, type TreeEntry } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
 import { findEvents } from '../ledger/find.js';
-import { Ledger, listTasks } from '../ledger/ledger.js';
 
 const scopeSchema = v.object({
   v: v.literal(1),
@@ -29,16 +28,6 @@ export interface StoredCheckpoint {
   readonly checkpoint: string;
   readonly tree: string;
   readonly scope: Scope;
-}
-
-export interface ListedCheckpoint {
-  readonly checkpoint: string;
-  readonly task: string;
-  readonly turn: string | null;
-  /** ISO 8601, by the writer's wall clock. */
-  readonly takenAt: string;
-  readonly message: string;
-  readonly files: number;
 }
 
 /** By its whole id. Errors: 'not-found' when it is no checkpoint, 'object-missing' when it was pruned, 'object-damaged'. */
@@ -70,22 +59,6 @@ export async function resolveCheckpoint(storage: Storage, prefix: string): Promi
   if (ids.length > 1)
     throw new DurableError('ambiguous', { what: 'checkpoint', id: prefix, candidates: ids.slice(0, 10) });
   return first;
-}
-
-/** Oldest first, of one task or of all. Errors: 'ledger-damaged', 'version-unsupported'. */
-export async function listCheckpoints(
-  storage: Storage,
-  options: { readonly task?: string } = {},
-): Promise<ListedCheckpoint[]> {
-  const listed: ListedCheckpoint[] = [];
-  for (const task of options.task === undefined ? listTasks(storage) : [options.task]) {
-    for await (const { event } of Ledger.open(storage, task).forwards({ type: 'checkpoint.taken' })) {
-      if (event.type !== 'checkpoint.taken') continue;
-      const { checkpoint, turn, at, message, files } = event;
-      listed.push({ checkpoint, task, turn, takenAt: at, message, files });
-    }
-  }
-  return listed.sort((a, b) => (a.takenAt < b.takenAt ? -1 : a.takenAt > b.takenAt ? 1 : 0));
 }
 
 const entryOf = (entries: readonly TreeEntry[], name: string): string | undefined =>

@@ -19,7 +19,7 @@ import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DurableError } from '../errors.js';
 import { freshId } from '../host.js';
-import { diskError, errno } from './disk.js';
+import { Disk, diskError, errno } from './disk.js';
 import type { GitOptions, GitResult } from './process.js';
 import { quoted, storeOf, type Quarantine } from './quarantine.js';
 import type { Storage } from './storage.js';
@@ -28,9 +28,11 @@ export class PrivateDir {
   readonly dir: string;
   readonly index: string;
   readonly #storage: Storage;
+  readonly #scratch: Disk;
 
   constructor(storage: Storage) {
     this.#storage = storage;
+    this.#scratch = new Disk(storage.host.faults, false);
     this.dir = join(storage.layout.local, 'snapshot');
     this.index = join(this.dir, 'index');
   }
@@ -40,7 +42,7 @@ export class PrivateDir {
     const { layout } = this.#storage;
     for (const folder of ['refs', 'objects', 'info'])
       if (!existsSync(join(this.dir, folder)))
-        this.#storage.disk.makeDir('snapshot.setup', join(this.dir, folder));
+        this.#scratch.makeDir('snapshot.setup', join(this.dir, folder));
     this.#place('config', configText(this.#storage));
     this.#place('info/attributes', '* -text -eol -filter -ident -working-tree-encoding\n');
     const exclude = readOr(join(layout.commonDir, 'info', 'exclude'));
@@ -93,7 +95,7 @@ export class PrivateDir {
       if (isNew) disk.syncFile('snapshot.index', join(this.dir, shared));
     }
     disk.syncFile('snapshot.index', index);
-    this.#place(name, state, quarantine.scratch);
+    this.#place(name, state);
     disk.rename('snapshot.index', index, this.index);
     for (const one of old) if (one !== name) disk.unlink('snapshot.index', join(this.dir, one));
   }
@@ -138,15 +140,15 @@ export class PrivateDir {
     }
   }
 
-  /** Writes a small file when it does not say that already. */
-  #place(name: string, content: string | Buffer, disk = this.#storage.disk): void {
+  /** Writes a small file when it does not say that already; not flushed, since what a power cut tore says something else. */
+  #place(name: string, content: string | Buffer): void {
     const { host } = this.#storage;
     const path = join(this.dir, name);
     const bytes = Buffer.from(content);
     if (existsSync(path) && readOr(path).equals(bytes)) return;
     const temp = `${path}.${freshId(host, 10)}`;
-    disk.create('snapshot.setup', temp, bytes);
-    disk.rename('snapshot.setup', temp, path);
+    this.#scratch.create('snapshot.setup', temp, bytes);
+    this.#scratch.rename('snapshot.setup', temp, path);
   }
 }
 

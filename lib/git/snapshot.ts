@@ -27,7 +27,7 @@ import type { Storage } from './storage.js';
 import { Taking, type SnapshotFacts, type Taken } from './taking.js';
 import type { Comparison, TreeChange } from './tree-changes.js';
 
-export type { SkippedPath, SkipReason, SnapshotFacts } from './taking.js';
+export type { SkippedPath } from './taking.js';
 
 /**
  * `also`: paths relative to the work tree that are kept even when ignored; a folder means all below it.
