@@ -202,6 +202,8 @@ function configText(storage: Storage): string {
     '\tautocrlf = false\n\tsafecrlf = false\n\tprotectNTFS = false\n\tprotectHFS = false\n',
     '\ttrustctime = true\n\tcheckStat = default\n\tuntrackedCache = true\n\tsplitIndex = true\n\tfsmonitor = false\n',
     '\tlooseCompression = 1\n\tcompression = 1\n\tpreloadIndex = true\n\tquotePath = false\n\tlogAllRefUpdates = false\n',
+    // What has to last is flushed by us, once and by name (quarantine.ts); a git before 2.36 flushes packs as well.
+    '\tfsync = none\n',
     isSha256 ? '[extensions]\n\tobjectFormat = sha256\n' : '',
     '[index]\n\tversion = 2\n\tskipHash = false\n\tsparse = false\n',
     '[splitIndex]\n\tsharedIndexExpire = 1.hour.ago\n',

@@ -8,7 +8,7 @@
  * What it promises, and nothing more:
  * - fsync of a file makes its content and mode durable, not its name; fsync of a folder makes its entries durable, not
  *   the content of what they name.
- * - Data that is not flushed may be whole, absent, cut anywhere, or of the right length and zero.
+ * - Data that is not flushed may be whole, absent, cut anywhere, or of the right length with some or all sectors zero.
  * - Changes of entries that are not flushed may each be there or not, in any combination, even a later one without an
  *   earlier one. A rename inside one folder is one change; across folders the old name may stay, but never go alone.
  *
@@ -279,7 +279,8 @@ class PowerCut {
     if (this.#keeps({ 'all-lost': 0, 'names-only': 0, 'data-only': 1, 'nearly-all-kept': 0.9, mixed: 0.3 }))
       return replayed(node, node.pending);
     if (this.weather === 'all-lost' || this.random.chance(0.4)) return none;
-    if (this.random.chance(0.3)) return [zeroed(node), node.mode];
+    if (this.random.chance(0.3)) return [zeroed(node, () => true), node.mode];
+    if (this.random.chance(0.4)) return [zeroed(node, () => this.random.chance(0.4)), node.mode];
     const kept = this.random.below(node.pending.length);
     const torn = tear(node.pending[kept], this.random);
     return replayed(node, [...node.pending.slice(0, kept), ...torn]);
@@ -348,15 +349,19 @@ function tear(change: DataChange | undefined, random: Random): DataChange[] {
   return [{ at: change.at, bytes: change.bytes.subarray(0, random.below(change.bytes.length + 1)) }];
 }
 
-/** The length is on disk, the bytes are not. */
-function zeroed(node: FileNode): Buffer {
-  return replayed(
-    node,
-    node.pending.map((change) =>
-      'bytes' in change ? { at: change.at, bytes: Buffer.alloc(change.bytes.length) } : change,
-    ),
-  )[0];
+/** The length is on disk, the bytes of some sectors are not. */
+function zeroed(node: FileNode, isLost: () => boolean): Buffer {
+  const changes = node.pending.map((change) => {
+    if (!('bytes' in change)) return change;
+    const bytes = Buffer.from(change.bytes);
+    for (let at = 0; at < bytes.length; at += SECTOR)
+      if (isLost()) bytes.fill(0, at, Math.min(at + SECTOR, bytes.length));
+    return { at: change.at, bytes };
+  });
+  return replayed(node, changes)[0];
 }
+
+const SECTOR = 512;
 
 function nodeOf(entry: Entry, seen: Map<File, FileNode>): Node {
   if (entry.kind === 'symlink') return entry;

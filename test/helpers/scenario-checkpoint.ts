@@ -4,11 +4,11 @@ import { afterwards } from './aftermath.js';
 import { asUser } from './as-user.js';
 import { Judge } from './ledger-judge.js';
 import type { After, Run, Scenario } from './scenarios.js';
-import { placeTree, readTree, treeAt, treeDigest } from './tree-state.js';
+import { placeTree, readTree, treeAt, treeDigest, type Leaf, type Tree } from './tree-state.js';
 
 export const checkpoint: Scenario = {
   prepare: ({ dir }) => {
-    placeTree(dir, treeAt(0));
+    placeTree(dir, manyAt(0));
     return Promise.resolve();
   },
 
@@ -17,10 +17,10 @@ export const checkpoint: Scenario = {
     say('begin checkpoint');
     for (const state of [0, 1, 2]) {
       asUser(() => {
-        placeTree(dir, treeAt(state));
+        placeTree(dir, manyAt(state));
       });
       const { checkpoint: taken } = await repository.checkpoint({ message: `state ${String(state)}` });
-      say(`ack checkpoint ${taken} ${treeDigest(treeAt(state))}`);
+      say(`ack checkpoint ${taken} ${treeDigest(manyAt(state))}`);
     }
     await repository.close();
     say('end checkpoint');
@@ -49,3 +49,12 @@ export const checkpoint: Scenario = {
     return findings;
   },
 };
+
+/** Enough files that an index of them is longer than a few sectors. */
+function manyAt(state: number): Tree {
+  const more = Array.from({ length: 40 }, (_, number): [string, Leaf] => [
+    `many/file ${String(number)}`,
+    { content: `file ${String(number)}\n`, mode: '100644' },
+  ]);
+  return new Map([...treeAt(state), ...more]);
+}
