@@ -50,6 +50,8 @@ class FileNode {
   content: Buffer;
   mode: number;
   readonly pending: DataChange[] = [];
+  /** Its flush was left out of the recording: cuts look harder at it. */
+  suspect = false;
 
   constructor(content: Buffer, mode: number) {
     this.content = content;
@@ -170,6 +172,12 @@ export class RecordedDisk {
     }
   }
 
+  /** A flush that is left out: what it would have kept stays in danger. */
+  forget(path: string): void {
+    const node = this.#node(path);
+    if (node.kind === 'file') node.suspect = true;
+  }
+
   /** One state that may be found after the power is back. */
   afterPowerCut(weather: Weather, random: Random): Folder {
     return cutFolder(this.#top, new PowerCut(weather, random));
@@ -276,6 +284,9 @@ class PowerCut {
   #content(node: FileNode): [Buffer, number] {
     const none: [Buffer, number] = [node.content, node.mode];
     if (node.pending.length === 0) return none;
+    // Mostly whole is the likeliest to be believed.
+    if (node.suspect && this.weather !== 'all-lost' && this.random.chance(0.5))
+      return [zeroed(node, () => this.random.chance(0.2)), node.mode];
     if (this.#keeps({ 'all-lost': 0, 'names-only': 0, 'data-only': 1, 'nearly-all-kept': 0.9, mixed: 0.3 }))
       return replayed(node, node.pending);
     if (this.weather === 'all-lost' || this.random.chance(0.4)) return none;

@@ -57,7 +57,8 @@ export function cutAt(recording: Recording, at: number, random: Random, forget =
   const said: string[] = [];
   for (const step of recording.steps.slice(0, at)) {
     if (step.operation.kind === 'said') said.push(step.operation.line);
-    if (step.operation.kind !== 'sync' || !forget(step)) disk.apply(step.operation);
+    if (step.operation.kind === 'sync' && forget(step)) disk.forget(step.operation.path);
+    else disk.apply(step.operation);
   }
   const weather = drawWeather(random);
   return { at, weather, folder: disk.afterPowerCut(weather, random), said };
