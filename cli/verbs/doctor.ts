@@ -1,5 +1,6 @@
 /** `doctor`: what is broken and what would mend it; with `--fix` it is mended where that needs no decision. */
 import { diagnose, mend, type Problem } from '../../lib/doctor.js';
+import type { Storage } from '../../lib/git/storage.js';
 import { EXIT } from '../exit.js';
 import { withStorage } from '../open.js';
 import type { Output } from '../output.js';
@@ -10,11 +11,20 @@ export async function run(context: VerbContext): Promise<number> {
   return withStorage(context, async (storage) => {
     if (context.arguments.flag('fix')) for (const line of await mend(storage)) output.note(line);
     const problems = await output.progress('looking', () => diagnose(storage, { deep: true }));
+    const advised = output.json ? null : await advice(storage);
     output.result({ problems: problems.map(({ code, detail, fix }) => ({ code, detail, fix })) }, () => {
       describe(output, problems);
+      if (advised !== null) output.line(advised);
     });
     return problems.length === 0 ? EXIT.done : EXIT.attention;
   });
+}
+
+/** No problem, but worth knowing: what git itself writes is not flushed as ours is (git-config, core.fsync). */
+async function advice(storage: Storage): Promise<string | null> {
+  const { code } = await storage.git.run(['config', '--get', 'core.fsync']);
+  if (code === 0) return null;
+  return "against power cuts while your own git packs refs: git config --global core.fsync 'committed,reference'";
 }
 
 function describe(output: Output, problems: readonly Problem[]): void {
