@@ -1,6 +1,6 @@
 /** The suites with a script of their own: they take minutes, or need strace. */
 export default {
   files: ['dist/test/{crash,power,race,drill,terminal}/**/*.test.js'],
-  timeout: '45m',
+  timeout: '90m',
   workerThreads: false,
 };

@@ -7,7 +7,7 @@ import { scratch } from '../helpers/scratch.js';
 const FIRST = Number(process.env['DURABLE_DRILL_SEED'] ?? 1);
 
 test('a hundred kills: every answer holds, and every state of a file and of a call occurs', (t) => {
-  t.timeout(45 * 60_000);
+  t.timeout(90 * 60_000);
   const place = scratch(t, { repository: false });
   const { code, document } = runDrill(place, PROGRAM, { rounds: 100, seed: FIRST });
   t.log(`seeds from ${String(FIRST)}; ${JSON.stringify(document.seen)}`);
