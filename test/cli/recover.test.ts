@@ -21,8 +21,8 @@ interface Report {
   readonly interrupted: readonly Interrupted[];
 }
 
-/** The private index, by which git remembers what it compared, and the tickets of dead processes, which any verb may remove. */
-const NO_RECORD = ['.git/durable/snapshot', '.git/durable/tickets'];
+/** Tickets of dead processes, which any verb may remove. */
+const NO_RECORD = ['.git/durable/tickets'];
 const workTree = (place: Scratch): string[] => listing(place.dir, ['.git']);
 const read = (place: Scratch, path: string): string => readFileSync(join(place.dir, path), 'utf8');
 const report = (place: Scratch, ...words: readonly string[]): Report =>
