@@ -36,9 +36,6 @@ const ALWAYS = [
   'core.quotePath=false',
 ].flatMap((setting) => ['-c', setting]);
 
-/** What a git process that writes objects is told, so that its files are flushed before it says done. */
-export const FLUSH = ['core.fsync=all', 'core.fsyncMethod=fsync'].flatMap((setting) => ['-c', setting]);
-
 export class Git {
   readonly #cwd: string;
   readonly #env: Record<string, string>;

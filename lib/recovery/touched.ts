@@ -33,12 +33,6 @@ export interface TouchedPath {
   readonly isListed: boolean;
 }
 
-export interface TouchedPaths {
-  readonly paths: ReadonlyMap<string, TouchedPath>;
-  /** Folders that the turn's transactions made. */
-  readonly folders: ReadonlySet<string>;
-}
-
 export interface Intent {
   readonly path: string;
   readonly seq: number;
