@@ -89,31 +89,26 @@ export class NameFinder {
     this.#quarantine = quarantine;
   }
 
-  /** Every name, with no private index. Errors: 'git-failed'. */
-  async all(): Promise<ChangedNames> {
-    const [mark, names, listing] = await Promise.all([
-      userIndexMark(this.#storage),
-      userNames(this.#storage),
-      this.#dir.output(this.#quarantine, ['ls-files', '-o', '--exclude-standard', '-z']),
-    ]);
-    const { files, nested } = splitFolders(splitPaths(listing));
-    const untracked = files.filter((path) => !names.files.has(path));
+  /** Tracked names, with no private index. Errors: 'git-failed'. */
+  async tracked(): Promise<ChangedNames> {
+    const [mark, names] = await Promise.all([userIndexMark(this.#storage), userNames(this.#storage)]);
+    const { files, sparse, submodules } = names;
     return {
-      look: [...names.files, ...untracked],
+      look: [...files],
       doubted: [],
       ignored: [],
-      nested,
-      untracked,
+      nested: [],
+      untracked: [],
       behind: Number.POSITIVE_INFINITY,
       suspects: [],
-      base: {
-        mark,
-        extras: new Set(),
-        missing: names.files,
-        sparse: [...names.sparse],
-        submodules: names.submodules,
-      },
+      base: { mark, extras: new Set(), missing: files, sparse: [...sparse], submodules },
     };
+  }
+
+  /** Whatever is not ignored and not in the private index that is there, if one is. Errors: 'git-failed'. */
+  async others(): Promise<{ files: string[]; nested: string[] }> {
+    const args = ['ls-files', '-o', '--exclude-standard', '-z'];
+    return splitFolders(splitPaths(await this.#dir.output(this.#quarantine, args)));
   }
 
   /** What may differ from the private index that is in the quarantine. Errors: 'git-failed'. */
@@ -231,11 +226,20 @@ export function linkFinder(workTree: string): (path: string) => boolean {
     known.set(folder, found);
     return found;
   };
+  let last = '';
+  let wasBeyond = false;
   return (path) => {
+    // Lists are sorted: most paths lie beside the one before.
+    const folder = path.slice(0, path.lastIndexOf('/') + 1);
+    if (folder !== last) wasBeyond = isBeyond(folder);
+    last = folder;
+    return wasBeyond;
+  };
+  function isBeyond(path: string): boolean {
     for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1))
       if (isLink(path.slice(0, end))) return true;
     return false;
-  };
+  }
 }
 
 function looksLikeLink(workTree: string, folder: string): boolean {

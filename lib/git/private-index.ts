@@ -8,12 +8,12 @@
  *
  * Two ways for bytes to get in:
  * - *fed*: git reads the file itself (`update-index`). For files that have been quiet since before the snapshot, and
- *   are found unchanged afterwards.
+ *   are found unchanged afterwards: by us where they are few, by git (`changedSince`) where they are many.
  * - *held*: we read it until it stands still (stable-read.ts) and give git the bytes. For files that were changed a moment ago
  *   or while we looked, and for whatever git stumbled over: a file that shrinks while git reads it ends git ("confused by
  *   unstable object source data"). Its entry has no stat data, so that the next snapshot compares its content.
  */
-import { existsSync, lstatSync, type BigIntStats } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, type BigIntStats } from 'node:fs';
 import { DurableError } from '../errors.js';
 import { errno, isAbsence } from './disk.js';
 import { encodePath, fsPath, splitPaths } from './path.js';
@@ -40,17 +40,16 @@ export interface Suspect {
 
 export interface Feed {
   readonly path: string;
-  readonly stat: BigIntStats;
+  /** As it was before git reads the file; null when git is to verify it afterwards. */
+  readonly stat: BigIntStats | null;
 }
-
-/** Above this many files git verifies what it was fed; below, we do. */
-const MANY = 2000;
 
 export class PrivateIndex {
   readonly #storage: Storage;
   readonly #dir: PrivateDir;
   readonly #quarantine: Quarantine;
   readonly #outcome: Outcome = { skipped: [], suspects: [] };
+  #heldFiles = 0;
   /** Those that git must not read again. */
   readonly #failed = new Set<string>();
 
@@ -61,19 +60,20 @@ export class PrivateIndex {
   }
 
   /**
-   * Takes in `feeds`, reads `held` paths ourselves, and takes `removed` out. Errors: 'out-of-space', 'git-failed'.
+   * Takes in `feeds`, reads `held` paths ourselves, and takes `removed` out. Feeds without stat are to be verified by
+   * `changedSince`. Errors: 'out-of-space', 'git-failed'.
    */
   async update(change: {
-    readonly feeds: AsyncIterable<Feed>;
+    readonly feeds: AsyncIterable<readonly Feed[]>;
     readonly held: readonly string[];
     readonly removed: readonly string[];
   }): Promise<Outcome> {
     await this.#set(change.removed.map((path) => ({ path, image: null })));
     const fed = await this.#feed(change.feeds);
-    const moved = fed.size > MANY ? await this.#changedSince() : this.#changedStats(fed.values());
+    const moved = this.#changedStats(fed.filter(({ stat }) => stat !== null));
     const held = new Set([...change.held, ...moved, ...this.#failed]);
-    await this.#hold([...held]);
-    for (const feed of fed.values()) if (!held.has(feed.path)) this.#suspect(feed);
+    await this.hold([...held]);
+    for (const { path, stat } of fed) if (stat !== null && !held.has(path)) this.#suspect(path, stat);
     // Nothing at all to take in, ever: an index of no entries is one all the same.
     if (!existsSync(this.#quarantine.path('index')))
       await this.#dir.output(this.#quarantine, ['read-tree', '--empty'], { site: 'snapshot.add' });
@@ -81,49 +81,53 @@ export class PrivateIndex {
     return this.#outcome;
   }
 
-  backdate(): void {
-    const seconds = Number(this.#quarantine.bornAt / 1_000_000_000n);
-    this.#quarantine.scratch.setModified('quarantine.scratch', this.#quarantine.path('index'), seconds);
+  /**
+   * Paths that differ from the index, by git, which compares the content of what its stat may hide. It reads a copy, so that
+   * a tree can be written meanwhile.
+   */
+  async changedSince(): Promise<string[]> {
+    const copy = this.#quarantine.path('verified');
+    this.#quarantine.scratch.create('quarantine.scratch', copy, readFileSync(this.#quarantine.path('index')));
+    this.backdate(copy);
+    const env = { GIT_INDEX_FILE: copy };
+    return splitPaths(await this.#dir.output(this.#quarantine, ['diff-files', '-z', '--name-only'], { env }));
+  }
+
+  backdate(index = this.#quarantine.path('index')): void {
+    const seconds = Number(second(this.#quarantine.bornAt));
+    this.#quarantine.scratch.setModified('quarantine.scratch', index, seconds);
   }
 
   /** Gives git the names to read; what it fails on is narrowed down and held. Returns what was fed. */
-  async #feed(feeds: AsyncIterable<Feed>): Promise<Map<string, Feed>> {
-    const fed = new Map<string, Feed>();
-    const started = await this.#begin(feeds, fed);
-    if (started) return fed;
-    await this.#feedAgain([...fed.values()]);
-    return fed;
-  }
-
-  /** The first try, while the names are still being looked at. False when git failed. */
-  async #begin(feeds: AsyncIterable<Feed>, fed: Map<string, Feed>): Promise<boolean> {
+  async #feed(feeds: AsyncIterable<readonly Feed[]>): Promise<readonly Feed[]> {
+    const fed: Feed[] = [];
     const iterator = feeds[Symbol.asyncIterator]();
     const first = await iterator.next();
-    if (first.done === true) return true;
+    if (first.done === true) return fed;
+    /** The first try, while the names are still being looked at. */
     async function* names(): AsyncGenerator<Uint8Array> {
-      let pieces: Buffer[] = [];
-      for (let next: IteratorResult<Feed> = first; next.done !== true; next = await iterator.next()) {
-        fed.set(next.value.path, next.value);
-        pieces.push(nul(next.value.path));
-        if (pieces.length < 512) continue;
-        yield Buffer.concat(pieces);
-        pieces = [];
+      for (
+        let next: IteratorResult<readonly Feed[]> = first;
+        next.done !== true;
+        next = await iterator.next()
+      ) {
+        for (const feed of next.value) fed.push(feed);
+        yield listOf(next.value);
       }
-      yield Buffer.concat(pieces);
     }
     const isFine = await this.#updateIndex(names());
     // What git did not wait for is fed with the rest.
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next())
-      fed.set(next.value.path, next.value);
-    return isFine;
+      for (const feed of next.value) fed.push(feed);
+    if (!isFine) await this.#feedAgain(fed);
+    return fed;
   }
 
   async #feedAgain(feeds: readonly Feed[]): Promise<void> {
     const moved = new Set(this.#changedStats(feeds));
     for (const path of moved) this.#failed.add(path);
     const rest = feeds.filter(({ path }) => !moved.has(path));
-    if (rest.length === 0 || (await this.#updateIndex(Buffer.concat(rest.map(({ path }) => nul(path))))))
-      return;
+    if (rest.length === 0 || (await this.#updateIndex(listOf(rest)))) return;
     if (rest.length === 1) {
       // Not readable, or a name git refuses: holding it finds out which.
       for (const { path } of rest) this.#failed.add(path);
@@ -148,19 +152,14 @@ export class PrivateIndex {
     const moved: string[] = [];
     for (const { path, stat } of feeds) {
       const now = this.#stat(path);
-      if (now === null || !sameStat(now, stat) || !isQuiet(now, this.#quarantine.bornAt)) moved.push(path);
+      if (now === null || (stat !== null && !sameStat(now, stat)) || !isQuiet(now, this.#quarantine.bornAt))
+        moved.push(path);
     }
     return moved;
   }
 
-  /** The same by git, which compares the content of what its stat may hide. */
-  async #changedSince(): Promise<string[]> {
-    this.backdate();
-    const output = await this.#dir.output(this.#quarantine, ['diff-files', '-z', '--name-only']);
-    return splitPaths(output);
-  }
-
-  async #hold(paths: readonly string[]): Promise<void> {
+  /** Reads these ourselves and gives git their bytes. Errors: 'out-of-space', 'git-failed'. */
+  async hold(paths: readonly string[]): Promise<void> {
     const entries: Entry[] = [];
     const files: string[] = [];
     const modes: { path: string; mode: string }[] = [];
@@ -168,11 +167,11 @@ export class PrivateIndex {
       const before = this.#stat(path);
       const read = await this.#read(path);
       if (read.is === 'read') {
-        const file = this.#quarantine.path(`held-${String(files.length)}`);
+        const file = this.#quarantine.path(`held-${String((this.#heldFiles += 1))}`);
         this.#quarantine.scratch.create('quarantine.scratch', file, read.bytes);
         files.push(file);
         modes.push({ path, mode: read.mode });
-        if (before !== null) this.#suspectHeld({ path, stat: before }, this.#now(file));
+        if (before !== null) this.#suspectHeld(path, before, this.#now(file));
         continue;
       }
       entries.push({ path, image: null });
@@ -231,14 +230,14 @@ export class PrivateIndex {
     await this.#dir.output(this.#quarantine, args, { site: 'snapshot.add', input: Buffer.concat(lines) });
   }
 
-  #suspect({ path, stat }: Feed): void {
+  #suspect(path: string, stat: BigIntStats): void {
     const born = second(this.#quarantine.bornAt);
     if (second(stat.ctimeNs) >= born && second(stat.mtimeNs) < born)
       this.#outcome.suspects.push({ path, stat: statText(stat) });
   }
 
   /** A change in the same step of the clock as the last one before the reading would not show in nanoseconds either. */
-  #suspectHeld({ path, stat }: Feed, now: bigint): void {
+  #suspectHeld(path: string, stat: BigIntStats, now: bigint): void {
     if (second(stat.ctimeNs) < second(this.#quarantine.bornAt)) return;
     this.#outcome.suspects.push({ path, stat: isQuiet(stat, now) ? statText(stat) : '' });
   }
@@ -273,6 +272,13 @@ export function statText(stat: BigIntStats): string {
 interface Entry {
   readonly path: string;
   readonly image: { readonly mode: string; readonly oid: string } | null;
+}
+
+/** Paths as git reads them with `-z`. */
+function listOf(feeds: readonly Feed[]): Buffer {
+  if (feeds.length === 0) return Buffer.alloc(0);
+  const text = `${feeds.map(({ path }) => path).join('\0')}\0`;
+  return text.isWellFormed() ? Buffer.from(text) : Buffer.concat(feeds.map(({ path }) => nul(path)));
 }
 
 function nul(path: string): Buffer {

@@ -2,28 +2,17 @@
  * One taking of a snapshot, in one quarantine: find the names, look at them, bring the private index up to date, write the
  * tree. lib/git/snapshot.ts says what it is for and what it promises.
  */
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  type BigIntStats,
-} from 'node:fs';
-import { NameFinder, linkFinder, parseState, type ChangedNames, type IndexState } from './changed-names.js';
-import { errno, isAbsence } from './disk.js';
-import { fsPath, splitPaths } from './path.js';
+import { closeSync, existsSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { NameFinder, parseState, type ChangedNames, type IndexState } from './changed-names.js';
+import { splitPaths } from './path.js';
+import { MANY, PathLooks, type SkipReason } from './path-looks.js';
 import { preload } from './preload.js';
 import type { PrivateDir } from './private-dir.js';
-import { PrivateIndex, type Feed, type Outcome, type Suspect } from './private-index.js';
+import { PrivateIndex, type Outcome } from './private-index.js';
 import type { Quarantine } from './quarantine.js';
-import { isQuiet } from './stable-read.js';
 import type { Storage } from './storage.js';
 import { parseComparison, type Comparison } from './tree-changes.js';
 import { below, isRepository } from './walk.js';
-
-export type SkipReason = 'too-large' | 'nested-repository' | 'unreadable' | 'special';
 
 export interface SkippedPath {
   readonly path: string;
@@ -53,21 +42,14 @@ export interface Taken {
   readonly compare: (from: string, to: string) => Promise<Comparison>;
 }
 
-interface Sorted {
-  readonly feeds: AsyncGenerator<Feed>;
-  readonly held: string[];
-  readonly removed: string[];
-  /** How many feeds there are at most. */
-  readonly count: number;
-}
-
 export class Taking {
   readonly #storage: Storage;
   readonly #dir: PrivateDir;
   readonly #quarantine: Quarantine;
   readonly #finder: NameFinder;
+  readonly #index: PrivateIndex;
   readonly #skipped = new Map<string, SkipReason>();
-  readonly #isBeyondLink: (path: string) => boolean;
+  readonly #looks: PathLooks;
   readonly #compared = new Map<string, Promise<Comparison>>();
 
   constructor(storage: Storage, dir: PrivateDir, quarantine: Quarantine) {
@@ -75,26 +57,65 @@ export class Taking {
     this.#dir = dir;
     this.#quarantine = quarantine;
     this.#finder = new NameFinder(storage, dir, quarantine);
-    this.#isBeyondLink = linkFinder(storage.layout.workTree);
+    this.#index = new PrivateIndex(storage, dir, quarantine);
+    this.#looks = new PathLooks(storage, { since: quarantine.bornAt, skipped: this.#skipped });
   }
 
   /** Errors: 'git-failed', 'out-of-space', the disk's. */
   async take(also: readonly string[]): Promise<Taken> {
     const old = this.#copyIndex();
-    const names = old === null ? await this.#finder.all() : await this.#finder.since(old);
-    for (const path of [...names.nested, ...names.base.submodules])
-      if (isRepository(this.#storage.layout.workTree, path)) this.#skipped.set(path, 'nested-repository');
     const named = this.#named(also);
+    return old === null ? this.#first(named) : this.#next(old, named);
+  }
+
+  /** git reads what is tracked while the rest is still being found. */
+  async #first(named: ReadonlySet<string>): Promise<Taken> {
+    const listing = this.#finder.others();
+    // Awaited below, when tracked names may have failed first.
+    listing.catch(() => undefined);
+    const names = await this.#finder.tracked();
+    const tracked = await this.#update(names.look, { names, ignored: [] });
+    const { files, nested } = await listing;
+    const untracked = files.filter((path) => !names.base.missing.has(path));
+    const look = [...new Set([...untracked, ...named])];
+    const others = await this.#update(look, { names: { ...names, untracked: look }, ignored: [] });
+    this.#nameNested([...nested, ...names.base.submodules]);
+    const outcome = others ?? tracked;
+    const [tree, listed] = await this.#tree({ old: null, outcome, isMany: names.look.length > MANY });
+    return this.#result({ old: null, tree, names, outcome, listed });
+  }
+
+  async #next(old: IndexState, named: ReadonlySet<string>): Promise<Taken> {
+    const names = await this.#finder.since(old);
+    this.#nameNested([...names.nested, ...names.base.submodules]);
     const look = [...new Set([...names.look, ...named])];
     const ignored = names.ignored.filter((path) => !named.has(path));
     const outcome = await this.#update(look, { names, ignored });
-    const [tree, listed] = await Promise.all([
-      old !== null && outcome === null ? old.tree : this.#writeTree(),
-      old === null ? this.#list() : [],
-    ]);
-    new PrivateIndex(this.#storage, this.#dir, this.#quarantine).backdate();
-    const suspects = [...names.suspects, ...(outcome?.suspects ?? [])];
-    return this.#result({ old, tree, names, suspects, listed });
+    const [tree, listed] = await this.#tree({ old, outcome, isMany: false });
+    return this.#result({ old, tree, names, outcome, listed });
+  }
+
+  #nameNested(folders: readonly string[]): void {
+    for (const path of folders)
+      if (isRepository(this.#storage.layout.workTree, path)) this.#skipped.set(path, 'nested-repository');
+  }
+
+  /** Writes the tree and, the first time, lists it, while git verifies what it was fed; again if something had moved. */
+  async #tree(at: {
+    old: IndexState | null;
+    outcome: Outcome | null;
+    isMany: boolean;
+  }): Promise<[string, string[]]> {
+    const write = (): Promise<[string, string[]]> =>
+      Promise.all([
+        at.old !== null && at.outcome === null ? at.old.tree : this.#writeTree(),
+        at.old === null ? this.#list() : [],
+      ]);
+    const [written, moved] = await Promise.all([write(), at.isMany ? this.#index.changedSince() : []]);
+    if (moved.length > 0) await this.#index.hold(moved);
+    const result = moved.length > 0 ? await write() : written;
+    this.#index.backdate();
+    return result;
   }
 
   /** Copies the private index with its time of change; null when there is none whose state is known. */
@@ -147,67 +168,13 @@ export class Taking {
     { names, ignored }: { names: ChangedNames; ignored: readonly string[] },
   ): Promise<Outcome | null> {
     const [storage, quarantine, dir] = [this.#storage, this.#quarantine, this.#dir];
-    const index = new PrivateIndex(storage, dir, quarantine);
     const isFirst = !existsSync(quarantine.path('index'));
-    const sorted = this.#sort(look, { names, isFirst });
+    const sorted = this.#looks.sort(look, { names, isFirst });
     const removed = [...ignored, ...sorted.removed];
     if (!isFirst && sorted.count + sorted.held.length + removed.length === 0) return null;
     if (names.untracked.length >= MANY_NEW)
       await preload(storage, quarantine, { dir, paths: names.untracked });
-    const outcome = await index.update({ ...sorted, removed });
-    for (const { path, why } of outcome.skipped) this.#skipped.set(path, why);
-    return outcome;
-  }
-
-  /**
-   * What is to be done with each path. The first time they are looked at while git reads the earlier ones (two
-   * processors); later there are few, and what goes must be known before anything comes.
-   */
-  #sort(look: readonly string[], { names, isFirst }: { names: ChangedNames; isFirst: boolean }): Sorted {
-    const held: string[] = [];
-    const removed: string[] = [];
-    const doubted = new Set(names.doubted);
-    const unknown = isFirst ? names.base.missing : new Set([...names.untracked, ...names.base.missing]);
-    const sortOne = (path: string): Feed | null => {
-      const found = this.#lookAt(path);
-      if (found !== null && !doubted.has(path) && isQuiet(found, this.#quarantine.bornAt))
-        return { path, stat: found };
-      if (found !== null) held.push(path);
-      else if (!unknown.has(path)) removed.push(path);
-      return null;
-    };
-    if (isFirst) return { feeds: stream(look, sortOne), held, removed, count: look.length };
-    const feeds = look.map(sortOne).filter((feed) => feed !== null);
-    return { feeds: stream(feeds, (feed) => feed), held, removed, count: feeds.length };
-  }
-
-  /** lstat of what belongs into the snapshot; null: nothing there that does. */
-  #lookAt(path: string): BigIntStats | null {
-    const stat = this.#stat(path);
-    if (stat === null || stat.isDirectory() || this.#isBeyondLink(path)) return null;
-    const why = this.#refusal(path, stat);
-    if (why === null) return stat;
-    this.#skipped.set(path, why);
-    return null;
-  }
-
-  #refusal(path: string, stat: BigIntStats): SkipReason | null {
-    if (/(?:^|\/)\.git(?:\/|$)/i.test(path)) return 'special';
-    // git refuses that one link in any index (CVE-2018-17456: it would read its settings through it).
-    if (stat.isSymbolicLink()) return /(?:^|\/)\.gitmodules$/i.test(path) ? 'special' : null;
-    if (!stat.isFile()) return 'special';
-    return stat.size > this.#storage.settings.maxFileSize ? 'too-large' : null;
-  }
-
-  #stat(path: string): BigIntStats | null {
-    try {
-      const place = fsPath(this.#storage.layout.workTree, path);
-      return lstatSync(place, { bigint: true, throwIfNoEntry: false }) ?? null;
-    } catch (error) {
-      if (errno(error) === 'EACCES') this.#skipped.set(path, 'unreadable');
-      else if (!isAbsence(error)) throw error;
-      return null;
-    }
+    return this.#index.update({ ...sorted, removed });
   }
 
   async #list(): Promise<string[]> {
@@ -220,7 +187,9 @@ export class Taking {
   }
 
   async #result(made: Made): Promise<Taken> {
-    const { old, tree, names, suspects, listed } = made;
+    const { old, tree, names, outcome, listed } = made;
+    const suspects = [...names.suspects, ...(outcome?.suspects ?? [])];
+    for (const { path, why } of outcome?.skipped ?? []) this.#skipped.set(path, why);
     const { base } = names;
     const extras = new Set(base.extras);
     const missing = new Set(base.missing);
@@ -230,7 +199,7 @@ export class Taking {
     for (const path of removed) if (!extras.delete(path)) missing.add(path);
     const files = (old?.files ?? 0) + added.length - removed.length;
     const sparse = new Set(base.sparse);
-    const absent = [...missing].filter((path) => sparse.has(path) && this.#stat(path) === null);
+    const absent = [...missing].filter((path) => sparse.has(path) && this.#looks.stat(path) === null);
     const skipped = [...this.#skipped].map(([path, why]) => ({ path, why }));
     const state: IndexState = {
       v: 1,
@@ -243,7 +212,7 @@ export class Taking {
       missing: [...missing],
       sparse: [...base.sparse],
       submodules: [...base.submodules],
-      suspects: [...suspects],
+      suspects,
     };
     const [storage, quarantine, dir] = [this.#storage, this.#quarantine, this.#dir];
     const compare = (from: string, to: string): Promise<Comparison> => this.#compare(from, to);
@@ -277,22 +246,10 @@ interface Made {
   readonly old: IndexState | null;
   readonly tree: string;
   readonly names: ChangedNames;
-  readonly suspects: readonly Suspect[];
+  readonly outcome: Outcome | null;
   /** All names, when there was no index before. */
   readonly listed: readonly string[];
 }
 
 /** New files from which on git is given their bytes in one stream, not one loose object after another. */
 const MANY_NEW = 500;
-/** Paths between two turns of the event loop, in which git is given what was found. */
-const AT_ONCE = 1000;
-
-async function* stream<T>(items: readonly T[], find: (item: T) => Feed | null): AsyncGenerator<Feed> {
-  let count = 0;
-  for (const item of items) {
-    const feed = find(item);
-    count += 1;
-    if (count % AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
-    if (feed !== null) yield feed;
-  }
-}

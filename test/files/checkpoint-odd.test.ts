@@ -291,6 +291,37 @@ test('many new small files become one pack: no loose objects, no temporary files
   t.is(place.run('git', ['fsck', '--strict', '--full']).code, 0);
 });
 
+test('the first checkpoint of many tracked files is as exact as that of a few', async (t) => {
+  const place = await checkpointPlace(t, {
+    prepare: ({ git }) => git('config', 'durable.maxFileSize', '1k'),
+  });
+  for (let index = 0; index < 2200; index += 1)
+    place.write(`many/${String(index % 20)}/${String(index)}`, `file ${String(index)}\r\n`);
+  for (const name of ['grown', 'piped', 'gone', 'folder', 'linked/file', 'edited'])
+    place.write(name, 'one\n');
+  place.git('config', 'core.autocrlf', 'true');
+  place.git('add', '.');
+  place.write('grown', 'x'.repeat(2000));
+  place.write('edited', 'two\n');
+  for (const name of ['piped', 'gone', 'folder', 'linked/file']) unlinkSync(join(place.dir, name));
+  place.run('mkfifo', ['piped']);
+  place.write('folder/below', 'one\n');
+  rmSync(join(place.dir, 'linked'), { recursive: true });
+  symlinkSync('many/1', join(place.dir, 'linked'));
+  symlinkSync('circle', join(place.dir, 'circle'));
+  // Copied with its times, in the second of the checkpoint.
+  utimesSync(join(place.dir, 'edited'), 1_000_000_000, 1_000_000_000);
+  const taken = await place.checkpoint();
+  t.deepEqual(reasons(taken.skipped), ['grown: too-large', 'piped: special']);
+  const there = names(place, taken.tree).filter((name) => !name.startsWith('many/'));
+  t.deepEqual(there, ['README', 'circle', 'edited', 'folder/below', 'linked']);
+  t.is(taken.files, 2205);
+  t.is(place.run('git', ['cat-file', 'blob', `${taken.tree}:many/7/7`]).stdout, 'file 7\r\n');
+  place.write('edited', 'two!');
+  utimesSync(join(place.dir, 'edited'), 1_000_000_000, 1_000_000_000);
+  t.is(place.git('show', `${(await place.checkpoint()).tree}:edited`), 'two!');
+});
+
 test('everything a checkpoint reaches is in its own pack when only an unreachable one had it', async (t) => {
   const place = await checkpointPlace(t);
   place.write('new', 'held by nothing\n');
