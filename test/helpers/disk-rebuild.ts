@@ -284,9 +284,9 @@ class PowerCut {
   #content(node: FileNode): [Buffer, number] {
     const none: [Buffer, number] = [node.content, node.mode];
     if (node.pending.length === 0) return none;
-    // Mostly whole is the likeliest to be believed.
+    // Whole but for one sector is the likeliest to be believed.
     if (node.suspect && this.weather !== 'all-lost' && this.random.chance(0.5))
-      return [zeroed(node, () => this.random.chance(0.2)), node.mode];
+      return [this.#withoutOneSector(node), node.mode];
     if (this.#keeps({ 'all-lost': 0, 'names-only': 0, 'data-only': 1, 'nearly-all-kept': 0.9, mixed: 0.3 }))
       return replayed(node, node.pending);
     if (this.weather === 'all-lost' || this.random.chance(0.4)) return none;
@@ -295,6 +295,12 @@ class PowerCut {
     const kept = this.random.below(node.pending.length);
     const torn = tear(node.pending[kept], this.random);
     return replayed(node, [...node.pending.slice(0, kept), ...torn]);
+  }
+
+  #withoutOneSector(node: FileNode): Buffer {
+    const content = Buffer.from(replayed(node, node.pending)[0]);
+    const at = SECTOR * this.random.below(Math.ceil(content.length / SECTOR));
+    return content.fill(0, at, Math.min(at + SECTOR, content.length));
   }
 
   #keeps(chance: Record<Weather, number>): boolean {

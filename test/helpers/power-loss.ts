@@ -98,14 +98,28 @@ export async function cutsUntilDamage(
   tries: number,
 ): Promise<number | undefined> {
   const { steps } = recorded.recording;
-  const left = new Set(indexes.map((index) => steps[index]));
+  const groups = [indexes, ...byName(recorded, indexes)];
   const random = new Random(seedOf(process.env));
   for (let round = 1; round <= tries; round += 1) {
-    const at = placeAfter(steps, indexes[random.below(indexes.length)] ?? 0, random);
+    const group = groups[round % groups.length] ?? indexes;
+    const left = new Set(group.map((index) => steps[index]));
+    const at = placeAfter(steps, group[random.below(group.length)] ?? 0, random);
     const cut = cutAt(recorded.recording, at, random, (step) => left.has(step));
     if ((await findings(recorded, cut)).length > 0) return round;
   }
   return undefined;
+}
+
+/** The same flushes, those of like-named files together: one file torn shows what two torn files may hide. */
+function byName({ recording: { steps } }: Recorded, indexes: readonly number[]): number[][] {
+  const groups = new Map<string, number[]>();
+  for (const index of indexes) {
+    const operation = steps[index]?.operation;
+    if (operation?.kind !== 'sync') continue;
+    const name = operation.path.slice(operation.path.lastIndexOf('/') + 1).replace(/[0-9a-z]{8,}|\d+/g, '*');
+    groups.set(name, [...(groups.get(name) ?? []), index]);
+  }
+  return [...groups.values()];
 }
 
 /** The damage of a flush that was left out shows before the second promise after it, and mostly right after one. */
