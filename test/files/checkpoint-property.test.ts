@@ -19,7 +19,14 @@ import {
 import { dirname, join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
-import { checkpointPlace, walk, type CheckpointPlace, type Walk } from '../helpers/checkpoint-place.js';
+import { isAbsence } from '../../lib/git/disk.js';
+import {
+  checkpointPlace,
+  settle,
+  walk,
+  type CheckpointPlace,
+  type Walk,
+} from '../helpers/checkpoint-place.js';
 import { seedOf } from '../helpers/random.js';
 import type { Scratch } from '../helpers/scratch.js';
 
@@ -111,7 +118,10 @@ const edit = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('git' as const), command: fc.nat(3) }) },
 );
 const step = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ edits: fc.array(edit, { minLength: 1, maxLength: 12 }) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ edits: fc.array(edit, { minLength: 1, maxLength: 12 }), settled: fc.boolean() }),
+  },
   { weight: 3, arbitrary: fc.record({ restore: fc.nat(30) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -176,6 +186,7 @@ async function play(place: CheckpointPlace, steps: readonly Step[]): Promise<voi
     if ('edits' in one) {
       for (const change of one.edits) perform(place, change);
       const before = scoped(place);
+      if (one.settled) await settle();
       const { checkpoint, tree, files } = await place.checkpoint();
       demandSame(treeWalk(place, tree), before, 'the checkpoint against the work tree');
       demandSame(scoped(place), before, 'the work tree after a checkpoint');
@@ -245,8 +256,17 @@ function perform(place: Scratch, change: Edit): void {
       if (PATHS[change.path] === '.gitmodules') return;
       makeRoom(place, PATHS[change.path] ?? '');
       symlinkSync(bytes(TARGETS[change.target]), target);
-    } else if (change.do === 'remove') rmSync(target, { force: true, recursive: true });
+    } else if (change.do === 'remove') remove(target);
     else disturb(target, change.do);
+  }
+}
+
+/** Below a file or beyond a circle of links there is nothing to remove. */
+function remove(target: Buffer): void {
+  try {
+    rmSync(target, { force: true, recursive: true });
+  } catch (error) {
+    if (!isAbsence(error)) throw error;
   }
 }
 

@@ -1,7 +1,17 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import test from 'ava';
-import { checkpointPlace, gitDirDigest } from '../helpers/checkpoint-place.js';
+import { checkpointPlace, gitDirDigest, settle } from '../helpers/checkpoint-place.js';
 
 test('a checkpoint holds every byte of every file that is tracked or not ignored, and nothing else', async (t) => {
   const place = await checkpointPlace(t);
@@ -92,11 +102,45 @@ test("the user's index, HEAD, refs, stash and reflogs are byte for byte the same
   t.is(place.git('status', '--short'), 'MM README');
 });
 
-test('an edit of the same size in the same second as a checkpoint is in the next one', async (t) => {
-  const place = await checkpointPlace(t);
-  for (let round = 0; round < 12; round += 1) {
-    writeFileSync(join(place.dir, 'README'), `round ${String(round % 10)}\n`);
-    const taken = await place.checkpoint();
-    t.is(place.git('show', `${taken.tree}:README`), `round ${String(round % 10)}`);
+for (const settled of [true, false]) {
+  const when = settled ? 'a moment after' : 'right after';
+  test(`an edit of the same size in the same second, ${when} a checkpoint, is in the next one`, async (t) => {
+    const place = await checkpointPlace(t);
+    for (let round = 0; round < 12; round += 1) {
+      writeFileSync(join(place.dir, 'README'), `round ${String(round % 10)}\n`);
+      if (settled) await settle();
+      const taken = await place.checkpoint();
+      t.is(place.git('show', `${taken.tree}:README`), `round ${String(round % 10)}`);
+    }
+  });
+}
+
+test('an edit while a checkpoint is taken is in the next one, though size and second are those that were read', async (t) => {
+  let meanwhile = (): void => undefined;
+  const faults = {
+    hit: (point: string) => {
+      if (point === 'snapshot.tree:spawn:before') meanwhile();
+    },
+  };
+  const place = await checkpointPlace(t, { host: { faults } });
+  const file = join(place.dir, 'README');
+  const second = (): number => Math.floor(statSync(file).mtimeMs / 1000);
+  let hits = 0;
+  for (let tries = 0; tries < 20 && hits < 2; tries += 1) {
+    await pause(1000 - (Date.now() % 1000));
+    writeFileSync(file, `${String(tries % 10)} read\n`);
+    await settle();
+    const read = second();
+    meanwhile = () => {
+      meanwhile = () => undefined;
+      writeFileSync(file, `${String(tries % 10)} late\n`);
+      // The index is written in the next second, as at the end of a long snapshot.
+      while (second() === read && Date.now() < (read + 1) * 1000 + 20);
+    };
+    await place.checkpoint();
+    if (second() === read) hits += 1;
+    const next = await place.checkpoint();
+    t.is(place.git('show', `${next.tree}:README`), `${String(tries % 10)} late`);
   }
+  t.is(hits, 2, 'the machine was too slow to try it within a second');
 });

@@ -1,9 +1,11 @@
 /** A repository with a task, and what a person at the command line does with its work tree: checkpoint, restore, undo. */
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { takeCheckpoint, type CheckpointRequest, type TakenCheckpoint } from '../../lib/files/checkpoint.js';
 import { restore, type Restored } from '../../lib/files/restore.js';
+import { CLOCK_STEP_NS } from '../../lib/git/stable-read.js';
 import type { Storage } from '../../lib/git/storage.js';
 import type { Host } from '../../lib/host.js';
 import { acquire } from '../../lib/lease/acquire.js';
@@ -60,6 +62,14 @@ export async function placeIn(
     },
     again: () => placeIn(t, place, host),
   };
+}
+
+/**
+ * Lets the file system's clock take a step: what was written before is then read by git itself, and what is written a
+ * moment before a checkpoint by us. Both ways have to be as exact.
+ */
+export async function settle(): Promise<void> {
+  await pause(2 * Number(CLOCK_STEP_NS / 1_000_000n));
 }
 
 /** Path bytes as latin1 to `<kind> <digest of the bytes>`: every file, link and special file of a folder but git's own. */
