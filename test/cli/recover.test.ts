@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { document, events, last, type Line } from '../helpers/events.js';
 import { differences, listing } from '../helpers/listing.js';
-import { stateOf, until } from '../helpers/processes.js';
+import { processesNaming, stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -57,7 +57,7 @@ test('recover --json has the fields of the contract, leaves with 3, and reading 
   const place = scratch(t);
   await interrupted(t, place);
   await until('the keeper has recorded it', () => last(events(place), 'turn.interrupted') !== undefined);
-  await until('the keeper is gone', () => !place.run('ps', ['-axo', 'args=']).stdout.includes(place.dir));
+  await until('the keeper is gone', () => processesNaming(place.dir).length === 0);
   const before = listing(place.dir, NO_RECORD);
   const ran = durable(place, ['recover', '--json']);
   t.deepEqual([ran.code, ran.stderr], [3, '']);

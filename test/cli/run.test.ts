@@ -3,9 +3,8 @@ import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
-import { processTable } from '../../lib/lease/processes.js';
 import { events, last, type Line } from '../helpers/events.js';
-import { stateOf, until } from '../helpers/processes.js';
+import { processesNaming, stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -131,12 +130,16 @@ test('it ends with its command, and what is left in the background stays alive a
   );
 });
 
-test('after a turn nothing of ours runs', (t) => {
+test('after a turn nothing of ours runs', async (t) => {
   const place = scratch(t);
-  const ran = durable(place, ['run', '--', 'sh', '-c', 'echo $$']);
-  const group = processTable().filter((entry) => entry.parent === Number(ran.stdout));
-  t.deepEqual(group, []);
-  t.is(place.run('sh', ['-c', 'ps -axo args= | grep -F "$0" | grep -v grep', place.dir]).stdout, '');
+  const running = await listening(t, place);
+  t.true(
+    processesNaming(place.dir).some((line) => line.includes('keeper')),
+    'a keeper runs during the turn',
+  );
+  process.kill(running.pid, 'SIGTERM');
+  await running.ended;
+  t.deepEqual(processesNaming(place.dir), []);
 });
 
 test('a second run on a held work tree leaves with 4 before anything runs, and names the holder', async (t) => {

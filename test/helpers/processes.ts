@@ -1,5 +1,5 @@
 /** Waiting for what a process does, by looking at it. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /** Looks until `seen` is true; fails after 20 s, which no state that these tests wait for takes. */
@@ -20,5 +20,20 @@ export function stateOf(pid: number): string {
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH'))
       return '';
     throw error;
+  }
+}
+
+/** Command lines of the processes that name `text` (a folder of the test's own), this process left out. */
+export function processesNaming(text: string): string[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && name !== String(process.pid));
+  return pids.map(commandLine).filter((line) => line.includes(text));
+}
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    // It ended while the list was read.
+    return '';
   }
 }
