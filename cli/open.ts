@@ -1,6 +1,7 @@
 /** One repository for one verb: opened where the caller stands, closed however the verb ends. */
 import { damagedLedgers } from '../lib/doctor.js';
 import { openStorage, type Storage } from '../lib/git/storage.js';
+import { healDeadLocks } from '../lib/git/sweep.js';
 import { Repository } from '../lib/repository.js';
 import type { VerbContext } from './verb.js';
 
@@ -9,6 +10,8 @@ export async function withStorage<T>(
   body: (storage: Storage) => Promise<T>,
 ): Promise<T> {
   const storage = await openStorage(context.dir, context.host);
+  // No lock outlives its owner by more than one command, whichever command that is.
+  healDeadLocks(storage);
   try {
     return await body(storage);
   } finally {

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { isDurableError } from './errors.js';
 import { errno } from './git/disk.js';
 import type { Storage } from './git/storage.js';
+import { healDeadLocks } from './git/sweep.js';
 import { readTicket } from './git/tickets.js';
 import { LEASE_PREFIX, readLease } from './lease/record.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
@@ -46,11 +47,7 @@ export async function diagnose(storage: Storage, look: Look): Promise<Problem[]>
 
 /** Mends what needs no decision; returns one line for each thing done. Errors: the disk's. */
 export async function mend(storage: Storage): Promise<string[]> {
-  const done: string[] = [];
-  for (const path of locksBelow(join(storage.layout.commonDir, 'refs', 'durable'))) {
-    if (storage.locks.heal(path).state === 'removed')
-      done.push(`removed the lock of a dead process: ${path}`);
-  }
+  const done = healDeadLocks(storage).map((path) => `removed the lock of a dead process: ${path}`);
   for (const task of listTasks(storage)) {
     if (await Ledger.open(storage, task).repair('doctor'))
       done.push(`set the torn newest event of task ${task} aside`);

@@ -41,7 +41,8 @@ function describe(
     ...removed.map((path) => [`${would}removed`, displayPath(path)]),
     ...skipped.map(({ path, why }) => [`left alone (${why})`, displayPath(path)]),
   ]);
-  if (restored.length + removed.length === 0)
-    output.line('nothing to do: these paths are as the checkpoint has them');
   if (checkpoint !== null) output.line(`undo: git durable restore ${checkpoint}`);
+  if (restored.length + removed.length > 0) return;
+  if (skipped.length === 0) output.line('nothing to do: these paths are as the checkpoint has them');
+  else output.line('nothing was changed: what differs was left alone');
 }
