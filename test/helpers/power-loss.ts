@@ -8,6 +8,7 @@ import { execPath } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
 import { systemHost, type Host } from '../../lib/host.js';
+import { fastDisk } from './fast-disk.js';
 import { cutAt, cutsInside, rebuild, recordRun, type Cut, type Recording } from './power-cut.js';
 import { Random, seedOf } from './random.js';
 import type { Step } from './recording.js';
@@ -27,7 +28,7 @@ export interface Recorded {
 export async function recordScenario(t: ExecutionContext, name: string): Promise<Recorded> {
   const scenario = SCENARIOS[name];
   if (scenario === undefined) throw new Error(`no scenario ${name}`);
-  const { dir, top, env, run } = scratch(t);
+  const { dir, top, env, run } = scratch(t, { parent: fastDisk() });
   const prepared = run(execPath, [WORKLOAD, name, 'prepare', dir]);
   t.is(prepared.code, 0, prepared.stderr);
   const recording = await recordRun([execPath, WORKLOAD, name, 'run', dir], {

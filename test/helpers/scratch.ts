@@ -41,10 +41,12 @@ export interface ScratchOptions {
   readonly objectFormat?: 'sha1' | 'sha256';
   /** Makes a first commit of one file, README. Default true. */
   readonly commit?: boolean;
+  /** Where to make it; default the system's temporary folder. */
+  readonly parent?: string;
 }
 
 export function scratch(t: Pick<ExecutionContext, 'teardown'>, options: ScratchOptions = {}): Scratch {
-  const top = mkdtempSync(join(tmpdir(), "durable 'té "));
+  const top = mkdtempSync(join(options.parent ?? tmpdir(), "durable 'té "));
   t.teardown(() => {
     rmSync(top, { recursive: true, force: true });
   });

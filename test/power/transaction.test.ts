@@ -2,5 +2,5 @@ import test from 'ava';
 import { recordScenario, survivesCuts } from '../helpers/power-loss.js';
 
 test('transaction: what was acknowledged outlives a power cut at any moment', async (t) => {
-  await survivesCuts(t, await recordScenario(t, 'transaction'), 100);
+  await survivesCuts(t, await recordScenario(t, 'transaction'), 84);
 });
