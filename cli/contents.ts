@@ -1,6 +1,8 @@
 /** Contents as documents show them. */
+import * as v from 'valibot';
 import type { Kept } from '../lib/event.js';
 import { hasCode } from '../lib/errors.js';
+import { exactJson, type ExactJson } from '../lib/exact-json.js';
 import type { Contents } from '../lib/git/contents.js';
 
 /** The text; null when its bytes were purged: the record of them stays. */
@@ -13,13 +15,16 @@ export async function readText(contents: Contents, kept: Kept): Promise<string |
   }
 }
 
-/** Exact arguments: the value where they are JSON, else the text. */
-export async function readArguments(contents: Contents, kept: Kept): Promise<unknown> {
+/** Exact arguments: the recorded text, as JSON where it is JSON. */
+export async function readArguments(contents: Contents, kept: Kept): Promise<ExactJson | string | null> {
   const text = await readText(contents, kept);
-  if (text === null) return null;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return text;
-  }
+  return text === null ? null : exactJson(text);
 }
+
+/** The words of a command that an approval starts; null when their bytes were purged. */
+export async function readCommand(contents: Contents, kept: Kept): Promise<readonly string[] | null> {
+  const text = await readText(contents, kept);
+  return text === null ? null : v.parse(words, JSON.parse(text));
+}
+
+const words = v.array(v.string());

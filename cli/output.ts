@@ -10,6 +10,7 @@
  * escape sequences that would move the cursor or retitle the window.
  */
 import type { Writable } from 'node:stream';
+import { ExactJson } from '../lib/exact-json.js';
 import { displayPath } from '../lib/git/path.js';
 import { width } from './width.js';
 
@@ -79,7 +80,7 @@ export class Output {
   }
 
   document(value: unknown): void {
-    this.raw(`${JSON.stringify(value, quoted)}\n`);
+    this.raw(`${documentText(value)}\n`);
   }
 
   line(text = ''): void {
@@ -156,7 +157,29 @@ export function clean(text: string): string {
   });
 }
 
-/** A path that is not valid UTF-8 stands in a document as git quotes it. */
-function quoted(_key: string, value: unknown): unknown {
-  return typeof value === 'string' && !value.isWellFormed() ? displayPath(value) : value;
+/**
+ * A document as one line. Exact JSON stands in it as its recorded text, which JSON.stringify alone cannot do. A path that is
+ * not valid UTF-8 stands as git quotes it, so a lone surrogate is free to mark the places that the texts go to.
+ */
+function documentText(value: unknown): string {
+  const exact: string[] = [];
+  const text = JSON.stringify(
+    value,
+    function (this: Readonly<Record<string, unknown>>, key, member: unknown) {
+      const held = this[key];
+      if (held instanceof ExactJson) return `\ud800${String(exact.push(held.line) - 1)}`;
+      return typeof member === 'string' && !member.isWellFormed() ? displayPath(member) : member;
+    },
+  );
+  return text.replace(/"\\ud800(\d+)"/gu, (_mark, at: string) => exact[Number(at)] ?? 'null');
+}
+
+/** Exact arguments for people, as they were recorded; `null` when their bytes were purged. */
+export function argumentsText(args: ExactJson | string | null): string {
+  return args instanceof ExactJson ? args.text : JSON.stringify(args);
+}
+
+/** A word as a shell would have to be given it. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/u.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -158,6 +158,8 @@ export const SCHEMAS = {
     tool: v.string(),
     summary,
     args: kept,
+    /** The words of the command that an approval starts, as a JSON list; null when it starts none. */
+    command: v.nullable(kept),
     cwd: v.string(),
     fingerprint: sha,
     checkpoint: v.nullable(oid),

@@ -2,10 +2,11 @@
 import type { ListedApproval } from '../../lib/decisions/approval.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
 import type { Repository } from '../../lib/repository.js';
-import { readArguments, readText } from '../contents.js';
+import type { ExactJson } from '../../lib/exact-json.js';
+import { readArguments, readCommand, readText } from '../contents.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
-import type { Cell } from '../output.js';
+import { argumentsText, shellWord, type Cell } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
@@ -33,7 +34,9 @@ interface Request {
   readonly task: string;
   readonly turn: string | null;
   readonly tool: string;
-  readonly args: unknown;
+  readonly args: ExactJson | string | null;
+  /** What `ask -- CMD` runs once approved; null when it only asks. */
+  readonly command: readonly string[] | null;
   readonly cwd: string;
   readonly fingerprint: string;
   readonly requestedAt: string;
@@ -55,6 +58,7 @@ async function requestOf(repository: Repository, listed: ListedApproval): Promis
     turn: event.turn,
     tool: event.tool,
     args: await readArguments(contents, event.args),
+    command: event.command === null ? null : await readCommand(contents, event.command),
     cwd: event.cwd,
     fingerprint: event.fingerprint,
     requestedAt: event.at,
@@ -74,16 +78,22 @@ async function answerOf(repository: Repository, listed: ListedApproval): Promise
   };
 }
 
+/** Everything the decision covers but the folder and the task. */
+const whatOf = (one: Request): string =>
+  one.command === null
+    ? argumentsText(one.args)
+    : `${argumentsText(one.args)} -- ${one.command.map(shellWord).join(' ')}`;
+
 const pendingRow = (one: Request): (Cell | string)[] => [
   one.id,
   { text: 'pending', style: 'yellow' },
   one.tool,
-  JSON.stringify(one.args),
+  whatOf(one),
 ];
 
 const resolvedRow = (one: Answer): (Cell | string)[] => [
   one.id,
   { text: one.state, style: 'dim' },
   one.tool,
-  JSON.stringify(one.args),
+  whatOf(one),
 ];

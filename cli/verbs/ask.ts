@@ -6,6 +6,7 @@
  * reported and stays unconsumed.
  */
 import { readFileSync } from 'node:fs';
+import { jsonFault } from '../../lib/exact-json.js';
 import type { Repository } from '../../lib/repository.js';
 import type { Call } from '../../lib/turn/call.js';
 import type { Turn } from '../../lib/turn/turn.js';
@@ -41,15 +42,17 @@ function callOf(context: VerbContext): Call {
   return { tool, args: argumentsText(context, args), cwd: context.dir };
 }
 
-/** The text byte for byte; that it is JSON is checked, not changed. */
+/** The text byte for byte; that it is JSON, and that every reader takes it alike, is checked. */
 function argumentsText(context: VerbContext, given: string): string {
   const text = given.startsWith('@') ? readArguments(context, given.slice(1)) : given;
   try {
     JSON.parse(text);
-    return text;
   } catch (error) {
     throw usage(`--args is not JSON (${error instanceof Error ? error.message : String(error)})`);
   }
+  const fault = jsonFault(text);
+  if (fault !== null) throw usage(`--args can be read in two ways: ${fault}`);
+  return text;
 }
 
 function readArguments(context: VerbContext, name: string): string {
@@ -69,11 +72,11 @@ interface Asking {
 }
 
 async function askAndRun({ context, repository, turn, call, waitMs }: Asking): Promise<number> {
-  const answer = await turn.gate({ ...call, waitMs });
+  const command = context.command ?? [];
+  const answer = await turn.gate({ ...call, command, waitMs });
   if (answer.state !== 'approved') return tell(context, answer);
   const signals = new Signals(context.host.pid);
   try {
-    const command = context.command ?? [];
     const ended = await runOpen({ context, repository, turn, call, command, signals }, answer.call);
     signals.settle(() => undefined);
     await ended.record();

@@ -45,9 +45,9 @@ export interface ApprovalRequest extends Action {
 export function requestDraft(
   storage: Storage,
   task: string,
-  asked: { request: ApprovalRequest; args: Kept },
+  asked: { request: ApprovalRequest; args: Kept; command: Kept | null },
 ): Extract<EventDraft, { type: 'approval.requested' }> {
-  const { request, args } = asked;
+  const { request, args, command } = asked;
   const approval = freshId(storage.host);
   return {
     type: 'approval.requested',
@@ -57,6 +57,7 @@ export function requestDraft(
     tool: request.tool,
     summary: cut(request.summary ?? request.args, 200),
     args,
+    command,
     cwd: request.cwd,
     fingerprint: fingerprint(request, task),
     checkpoint: request.checkpoint ?? null,
@@ -151,7 +152,8 @@ async function findApproval(
   return { ledger: Ledger.open(storage, first.task), approval: first.approval };
 }
 
-function settled(approval: ApprovalState): DurableError {
+/** The refusal of an answer, or a use, that comes second: who was first, and when. */
+export function settled(approval: ApprovalState): DurableError {
   const resolved = approval.resolved?.event;
   return new DurableError('approval-settled', {
     approval: approval.id,

@@ -1,5 +1,6 @@
 /**
- * What makes two requests the same decision: tool, exact arguments, working directory and task, and nothing else. Turn, epoch
+ * What makes two requests the same decision: tool, exact arguments, the command it starts, working
+ * directory and task, and nothing else. Turn, epoch
  * and checkpoint are left out, or an answer given while the agent was dead would never match (PROTOCOL.md 24).
  */
 import { canonicalJson, digest } from '../canonical.js';
@@ -10,11 +11,14 @@ export interface Action {
   readonly args: string;
   /** Absolute, or relative to the work tree. */
   readonly cwd: string;
+  /** The words of the command that the approval starts, where it starts one. */
+  readonly command?: readonly string[];
 }
 
 /** Lower-case hex SHA-256. */
 export function fingerprint(action: Action, task: string): string {
-  return digest(canonicalJson({ args: action.args, cwd: action.cwd, task, tool: action.tool }));
+  const { args, command, cwd, tool } = action;
+  return digest(canonicalJson({ args, command, cwd, task, tool }));
 }
 
 /** Arguments of a call as the text that is kept: a string as it is, anything else as the JSON that JSON.stringify gives. */

@@ -4,7 +4,7 @@
  * Field names and values are a contract (the README's section on documents); object ids are hex, times ISO 8601 UTC.
  */
 import type { FileState, InvocationState } from '../event.js';
-import type { Json } from '../canonical.js';
+import type { ExactJson } from '../exact-json.js';
 
 export interface RecoverReport {
   /** Empty: nothing was interrupted. Oldest turn first. */
@@ -49,8 +49,8 @@ export interface ReportedFile {
 export interface ReportedApproval {
   readonly id: string;
   readonly tool: string;
-  /** The exact arguments of the request; null when their bytes were purged. */
-  readonly args: Json;
+  /** The exact arguments of the request, a plain string where they are no JSON; null when their bytes were purged. */
+  readonly args: ExactJson | string | null;
   readonly fingerprint: string;
   readonly requestedAt: string;
 }

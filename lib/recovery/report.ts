@@ -5,7 +5,7 @@
  * `git status` and one look at the process table. The length of a ledger does not matter.
  */
 import { existsSync } from 'node:fs';
-import type { Json } from '../canonical.js';
+import { exactJson, type ExactJson } from '../exact-json.js';
 import { hasCode } from '../errors.js';
 import type { Expected, Found } from '../files/verdict.js';
 import { openStorage, type Storage } from '../git/storage.js';
@@ -121,23 +121,13 @@ async function reportedApproval(
   { id, requested }: ApprovalState,
 ): Promise<ReportedApproval> {
   const { tool, args, fingerprint, at } = requested.event;
-  let exact: Json = null;
+  let exact: ExactJson | string | null = null;
   try {
-    exact = asJson((await ledger.contents.read(args)).toString('utf8'));
+    exact = exactJson((await ledger.contents.read(args)).toString('utf8'));
   } catch (error) {
     if (!hasCode(error, 'object-missing')) throw error;
   }
   return { id, tool, args: exact, fingerprint, requestedAt: at };
-}
-
-/** Arguments are kept byte for byte: mostly JSON, else a plain string. */
-function asJson(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    if (error instanceof SyntaxError) return text;
-    throw error;
-  }
 }
 
 /** Every live process of the turn: recorded, or carrying the marker whose hash the lease record has. */

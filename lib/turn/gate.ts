@@ -6,10 +6,9 @@
  * one ref move with the start, or the denial, of the invocation: killed before it, the answer is still there and unused;
  * killed after it, it is not used twice. What the paths hold is read again at the start, since a person takes time.
  */
-import { DurableError } from '../errors.js';
-import type { EventDraft } from '../event.js';
+import type { EventDraft, Kept } from '../event.js';
 import type { ApprovalState } from '../ledger/state.js';
-import { requestDraft, standingFor, type Standing } from '../decisions/approval.js';
+import { requestDraft, settled, standingFor, type Standing } from '../decisions/approval.js';
 import { argsText, fingerprint, type Action } from '../decisions/fingerprint.js';
 import { refMoved } from '../decisions/wait.js';
 import { finishedDraft, proposeCall, startedDraft, type Call, type ProposedCall } from './call.js';
@@ -24,6 +23,8 @@ export interface Ask extends Omit<Call, 'paths' | 'mutates'> {
   readonly expiresAt?: Date;
   /** The answer no longer counts once the work tree has changed since the request. */
   readonly invalidOnChange?: boolean;
+  /** The words of the command that an approval will start: part of what is decided. */
+  readonly command?: readonly string[];
 }
 
 export class Gate {
@@ -54,7 +55,11 @@ export class Gate {
       invocation: proposed.invocation,
       checkpoint: state.lastCheckpoint,
     };
-    const requested = requestDraft(storage, ledger.task, { request, args: proposed.args });
+    const requested = requestDraft(storage, ledger.task, {
+      request,
+      args: proposed.args,
+      command: await this.#keepCommand(call.command),
+    });
     let approval = requested.approval;
     await this.#context.append((now) => {
       const standing = standingFor(now, mark);
@@ -136,21 +141,18 @@ export class Gate {
     return { type: 'approval.consumed', turn: this.#context.turn, approval, invocation, use };
   }
 
-  #action(call: { tool: string; args: unknown; cwd?: string }): Action {
+  async #keepCommand(command: readonly string[] | undefined): Promise<Kept | null> {
+    if (command === undefined) return null;
+    const [kept] = await this.#context.ledger.contents.keep([Buffer.from(JSON.stringify(command), 'utf8')]);
+    return kept ?? null;
+  }
+
+  #action(call: Pick<Ask, 'tool' | 'args' | 'cwd' | 'command'>): Action {
     return {
+      ...(call.command === undefined ? {} : { command: call.command }),
       tool: call.tool,
       args: argsText(call.args),
       cwd: call.cwd ?? this.#context.storage.layout.workTree,
     };
   }
-}
-
-function settled(approval: ApprovalState): DurableError {
-  const resolved = approval.resolved?.event;
-  return new DurableError('approval-settled', {
-    approval: approval.id,
-    state: approval.state,
-    by: resolved?.by ?? 'nobody',
-    at: resolved?.at ?? approval.requested.event.at,
-  });
 }

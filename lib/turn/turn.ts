@@ -47,6 +47,8 @@ export interface GatedCall extends Call {
   readonly waitMs?: number;
   readonly expiresAt?: Date;
   readonly invalidOnChange?: boolean;
+  /** The words of the command that the approval will start: part of what is decided, and shown. */
+  readonly command?: readonly string[];
 }
 
 export type GateAnswer =

@@ -45,6 +45,7 @@ test('an approval waited for lets the command run once, and its end is recorded'
     'turn',
     'tool',
     'args',
+    'command',
     'cwd',
     'fingerprint',
     'requestedAt',
@@ -81,20 +82,65 @@ test('a rejection leaves with 6, its text on standard output as it was given, an
 test('without a command the answer is only reported and stays unused; unanswered is 3', async (t) => {
   const place = scratch(t);
   const ask = `durable ask --tool deploy --args '${ARGS}'`;
-  const running = script(
-    t,
-    place,
-    `${ask}; echo "code $?"; read -r _; ${ask}; echo "code $?"; ${ask} -- echo ran`,
-  );
+  const running = script(t, place, `${ask}; echo "code $?"; read -r _; ${ask}; echo "code $?"`);
   t.is(await running.line(), 'code 3');
   const id = await pendingId(place);
   t.is(durable(place, ['approve', id]).code, 0);
   running.child.stdin.write('\n');
   t.is(await running.line(), 'code 0');
-  t.is(await running.line(), 'ran');
   await running.ended;
   t.is(events(place).filter((line) => line['type'] === 'approval.requested').length, 1);
+  t.is(approvals(place).resolved[0]?.['state'], 'approved');
 });
+
+test('an approval is of one command: another command with the same arguments has to be asked for', async (t) => {
+  const place = scratch(t);
+  const ask = (command: string): string =>
+    `durable ask --tool deploy --args '${ARGS}' -- ${command}; echo "code $?"`;
+  const running = script(
+    t,
+    place,
+    `${ask("echo 'a b'")}; read -r _; ${ask('echo other')}; ${ask("echo 'a b'")}`,
+  );
+  t.is(await running.line(), 'code 3');
+  const id = await pendingId(place);
+  t.deepEqual(approvals(place).pending[0]?.['command'], ['echo', 'a b']);
+  t.true(durable(place, ['approvals']).stdout.includes(`${ARGS} -- echo 'a b'`));
+  t.is(durable(place, ['approve', id]).code, 0);
+  running.child.stdin.write('\n');
+  t.is(await running.line(), 'code 3');
+  t.is(await running.line(), 'a b');
+  t.is(await running.line(), 'code 0');
+  await running.ended;
+  t.deepEqual(approvals(place).pending[0]?.['command'], ['echo', 'other']);
+});
+
+test('arguments are shown as they were recorded: no number is rounded, none becomes null', async (t) => {
+  const place = scratch(t);
+  const exact = '{"id":9007199254740993,"rate":1.10,"tiny":1e-400,"text":"a\\u00e9\\u202e"}';
+  const running = script(t, place, `durable ask --tool pay --args '${exact}'; echo "code $?"`);
+  t.is(await running.line(), 'code 3');
+  await running.ended;
+  const json = durable(place, ['approvals', '--json']).stdout;
+  t.true(json.includes(`"args":${exact},`), json);
+  t.is(approvals(place).pending.length, 1);
+  t.true(durable(place, ['approvals']).stdout.includes(exact));
+});
+
+for (const [what, args] of [
+  ['one name twice', '{"to":"staging","to":"production"}'],
+  ['one name twice, escaped', '[{"a":{"to":1,"t\\u006f":2}}]'],
+  ['a number beyond any', '{"n":[1,-1e400]}'],
+] as const) {
+  test(`arguments that two readers could take differently are refused: ${what}`, async (t) => {
+    const place = scratch(t);
+    const running = script(t, place, `durable ask --tool pay --args '${args}' 2>&1; echo "code $?"`);
+    t.regex((await running.line()) ?? '', /--args can be read in two ways/);
+    t.is(await running.line(), 'code 2');
+    await running.ended;
+    t.deepEqual(approvals(place).pending, []);
+  });
+}
 
 test('of two answers the first counts, the second leaves with 4 and is told who did', async (t) => {
   const place = scratch(t);
@@ -142,7 +188,11 @@ test('ask finds its turn by ancestry when the environment was cleared', async (t
 
 test('an answer given while the agent was dead is honoured when the same is asked again', async (t) => {
   const place = scratch(t);
-  const first = script(t, place, `durable ask --tool deploy --args '${ARGS}'; echo asked; read -r _`);
+  const first = script(
+    t,
+    place,
+    `durable ask --tool deploy --args '${ARGS}' -- echo ran; echo asked; read -r _`,
+  );
   t.is(await first.line(), 'asked');
   process.kill(first.pid, 'SIGKILL');
   await first.ended;

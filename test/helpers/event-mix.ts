@@ -102,6 +102,7 @@ function asked(approval: string, invocation: string, random: Random): EventDraft
       tool: 'Bash',
       summary: 'npm test',
       args: { oid: random.oid(), digest: random.digest(), bytes: 80 },
+      command: null,
       cwd: '',
       fingerprint: random.digest(),
       checkpoint: null,

@@ -117,6 +117,7 @@ export function request(approval: string, invocation: string | null = null): Eve
     tool: 'Bash',
     summary: 'npm publish',
     args: { oid: OID, digest: SHA, bytes: 12 },
+    command: null,
     cwd: '',
     fingerprint: SHA,
     checkpoint: null,

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import { ExactJson } from '../../lib/exact-json.js';
 import { takeCheckpoint } from '../../lib/files/checkpoint.js';
 import { runTransaction } from '../../lib/files/transaction.js';
 import type { InterruptedTurn } from '../../lib/recovery/document.js';
@@ -162,6 +163,7 @@ test('a pending approval comes back with its exact arguments, an answered one do
     tool: 'Bash',
     summary: 'rm',
     args: kept,
+    command: null,
     cwd: '.',
     fingerprint: 'f'.repeat(64),
     checkpoint: null,
@@ -186,7 +188,7 @@ test('a pending approval comes back with its exact arguments, an answered one do
   const { approvals } = await only(await openAs(t, place));
   t.deepEqual(
     approvals.map(({ id, tool, args: exact, fingerprint }) => ({ id, tool, exact, fingerprint })),
-    [{ id: 'first', tool: 'Bash', exact: args, fingerprint: 'f'.repeat(64) }],
+    [{ id: 'first', tool: 'Bash', exact: new ExactJson(JSON.stringify(args)), fingerprint: 'f'.repeat(64) }],
   );
 });
 
