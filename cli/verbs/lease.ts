@@ -1,13 +1,13 @@
 /**
  * `lease`: who holds the work tree. `lease release`: give it up.
  *
- * From inside the turn that holds it, the turn is ended as abandoned. From outside only what a dead process left is given
- * up, and only when no turn of it is open: that is for `recover`. A live holder's lease is nobody else's to give up.
+ * Only what a dead process left is given up, and only when no turn of it is open: that is for `recover`. A live holder's lease
+ * is nobody else's to give up (4), not even a script's of its own turn: the agent goes on writing in a tree that the next
+ * one may take. The holder itself lets go by ending.
  */
 import { acquire } from '../../lib/lease/acquire.js';
 import type { Repository } from '../../lib/repository.js';
 import { readLeaseStatus, type LeaseStatus } from '../../lib/status.js';
-import { insideTurn } from '../../lib/turn/belonging.js';
 import { EXIT } from '../exit.js';
 import { withRepository } from '../open.js';
 import type { Output } from '../output.js';
@@ -29,11 +29,6 @@ export async function run(context: VerbContext): Promise<number> {
 
 async function giveUp(repository: Repository): Promise<void> {
   const { storage } = repository;
-  if (await insideTurn(storage)) {
-    const turn = await repository.attachTurn();
-    await turn.finish({ outcome: 'abandoned', summary: 'the lease was given up by hand' });
-    return;
-  }
   const operation = { kind: 'operation', task: null, turn: null, turnKey: null } as const;
   const held = await acquire(storage, { ...operation, objective: 'lease release', agent: 'person' });
   await held.release();

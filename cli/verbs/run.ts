@@ -74,16 +74,21 @@ async function runTurn({ report, ...running }: Running): Promise<number> {
   return finish(context, turn, ended);
 }
 
-/** The command's code is this program's, unless that is 0 and the end could not be recorded. */
+/**
+ * The command's code is this program's, whatever became of the record: a caller's script acts on what the command said. An
+ * end that could not be recorded is said here, and met by the next `run` as interrupted work.
+ */
 async function finish(context: VerbContext, turn: Turn, ended: Ended): Promise<number> {
   const { code, summary } = ended;
   const outcome = ended.started ? (code === 0 ? 'completed' : 'failed') : 'abandoned';
   try {
     await ended.record();
     await turn.finish({ outcome, summary, exit: code });
-    return code;
   } catch (error) {
-    context.output.note(`the command has ended (${summary}), its end is not recorded: ${sentenceOf(error)}`);
-    return code === 0 ? exitCodeOf(error) : code;
+    const why = sentenceOf(error);
+    context.output.note(
+      `the command has ended (${summary}), its end is not recorded: ${why}; look at 'git durable status'`,
+    );
   }
+  return code;
 }

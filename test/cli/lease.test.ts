@@ -55,13 +55,22 @@ test("a live holder's lease is nobody else's to release, and a dead one's turn n
   t.is(durable(place, ['lease', 'release']).code, 0);
 });
 
-test('from inside its turn lease release ends it, and the command is told by its own next step', (t) => {
+test('from inside a live turn lease release is refused with 4, and the turn ends as if it had not been asked', (t) => {
   const place = scratch(t);
-  const script = '"$0" "$1" lease release && "$0" "$1" ask --tool x --args "{}"; echo "code $?"';
+  const script = '"$0" "$1" lease release; echo "code $?"; exit 0';
   const ran = durable(place, ['run', '--', 'sh', '-c', script, process.execPath, PROGRAM]);
-  t.is(ran.stdout, 'nobody holds this work tree\ncode 2\n');
-  t.not(ran.code, 0);
-  t.regex(ran.stderr, /its end is not recorded: /);
-  t.is(last(events(place), 'turn.finished')?.['outcome'], 'abandoned');
+  t.deepEqual([ran.stdout, ran.code], ['code 4\n', 0]);
+  t.is(last(events(place), 'turn.finished')?.['outcome'], 'completed');
   t.is(durable(place, ['run', '--', 'true']).code, 0);
 });
+
+for (const code of [0, 7]) {
+  test(`run passes the code ${String(code)} on though the end cannot be recorded, and says so`, (t) => {
+    const place = scratch(t);
+    // The command takes away what the end is recorded in.
+    const script = `rm -rf .git/refs/durable/leases .git/packed-refs; exit ${String(code)}`;
+    const ran = durable(place, ['run', '--', 'sh', '-c', script]);
+    t.is(ran.code, code);
+    t.regex(ran.stderr, /^git-durable: the command has ended \(exit \d\), its end is not recorded: /);
+  });
+}
