@@ -49,6 +49,39 @@ for (const verb of [
 
 const locksIn = (place: Scratch): string => place.run('find', ['.git/refs', '-name', '*.lock']).stdout;
 
+for (const gone of ['its lock', 'its lock and its ticket']) {
+  test(`the new value that a killed append left beside a ref is gone after one command, though ${gone} went before it`, async (t) => {
+    const place = scratch(t);
+    t.is(durable(place, ['checkpoint']).code, 0);
+    const running = startDurable(t, place, ['checkpoint'], {
+      env: { DURABLE_FAULTS: 'ref.move:rename:before=kill' },
+    });
+    await running.ended;
+    const [value = '', ...locks] = locksIn(place).trim().split('\n').sort((a, b) => b.length - a.length);
+    t.regex(value, /\.[a-z2-7]{26}\.lock$/);
+    for (const lock of locks) rmSync(join(place.dir, lock));
+    if (gone.includes('ticket')) rmSync(join(place.dir, '.git/durable/tickets'), { recursive: true });
+    t.is(durable(place, ['status']).code, 0);
+    t.is(locksIn(place), '');
+    t.is(durable(place, ['checkpoint']).code, 0);
+  });
+}
+
+test('the new value of an append that is under way is not swept from under it', async (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['checkpoint']).code, 0);
+  const running = startDurable(t, place, ['checkpoint'], {
+    env: { DURABLE_FAULTS: 'ref.move:rename:before=stop' },
+  });
+  await until('it is stopped', () => stateOf(running.pid) === 'T');
+  const before = locksIn(place);
+  t.regex(before, /\.[a-z2-7]{26}\.lock\n/);
+  t.is(durable(place, ['status']).code, 0);
+  t.is(locksIn(place), before);
+  process.kill(running.pid, 'SIGCONT');
+  t.is((await running.ended).code, 0, running.said);
+});
+
 test('a lock that names nobody is named and never touched', (t) => {
   const place = scratch(t);
   t.is(durable(place, ['checkpoint']).code, 0);
