@@ -2,7 +2,7 @@
 import type { Difference } from '../../lib/files/diff.js';
 import { displayPath } from '../../lib/git/path.js';
 import { EXIT } from '../exit.js';
-import { withRepository } from '../open.js';
+import { noteDamage, withRepository } from '../open.js';
 import type { Style } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
@@ -18,6 +18,7 @@ export async function run(context: VerbContext): Promise<number> {
   const from = context.arguments.required('a');
   const to = context.arguments.text('b') ?? undefined;
   return withRepository(context, async (repository) => {
+    await noteDamage(context, repository.storage);
     const found = await output.progress('comparing', () => repository.diff(from, to));
     const document = found.map(({ path, status, before, after }) => {
       return { path, status, before: idOf(before), after: idOf(after) };

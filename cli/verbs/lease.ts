@@ -9,13 +9,14 @@ import { acquire } from '../../lib/lease/acquire.js';
 import type { Repository } from '../../lib/repository.js';
 import { readLeaseStatus, type LeaseStatus } from '../../lib/status.js';
 import { EXIT } from '../exit.js';
-import { withRepository } from '../open.js';
+import { noteDamage, withRepository } from '../open.js';
 import type { Output } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   return withRepository(context, async (repository) => {
+    await noteDamage(context, repository.storage);
     const release = context.arguments.text('action') === 'release';
     const before = await readLeaseStatus(repository.storage);
     if (release && before !== null) await giveUp(repository);

@@ -5,7 +5,7 @@
  */
 import { SCHEMAS, type Recorded } from '../../lib/event.js';
 import type { Storage } from '../../lib/git/storage.js';
-import { listTasks } from '../../lib/ledger/ledger.js';
+import { Ledger, listTasks } from '../../lib/ledger/ledger.js';
 import { subjectOf } from '../../lib/ledger/subject.js';
 import { findTask, pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
@@ -60,6 +60,7 @@ async function print(context: VerbContext, storage: Storage, query: Query): Prom
   const { output } = context;
   const damage: Error[] = [];
   const onDamage = (error: Error): void => {
+    if (damage.some(({ message }) => message === error.message)) return;
     damage.push(error);
     output.note(error.message);
   };
@@ -74,8 +75,19 @@ async function print(context: VerbContext, storage: Storage, query: Query): Prom
       if (last.length === query.limit) break;
     }
   }
+  // Backwards the reading begins below a damaged newest event.
+  for (const error of oldestFirst ? [] : await newestDamage(storage, query.tasks)) onDamage(error);
   for (const recorded of last.reverse()) printEvent(output, recorded, query.tasks.length > 1);
   return damage.length > 0 ? EXIT.failed : EXIT.done;
+}
+
+async function newestDamage(storage: Storage, tasks: readonly string[]): Promise<Error[]> {
+  const found: Error[] = [];
+  for (const task of tasks) {
+    const { damage } = await Ledger.open(storage, task).readable();
+    if (damage !== null) found.push(damage);
+  }
+  return found;
 }
 
 function matches({ event }: Recorded, query: Query): boolean {

@@ -16,7 +16,11 @@ export async function run(context: VerbContext): Promise<number> {
   const word = context.arguments.required('id');
   return withStorage(context, async (storage) => {
     const damage = new Set<string>();
-    const onDamage = (error: Error): void => void damage.add(error.message);
+    const onDamage = (error: Error): void => {
+      // Told at once: what is asked for may be the very event that cannot be read.
+      if (!damage.has(error.message)) output.note(error.message);
+      damage.add(error.message);
+    };
     const thing = await output.progress('looking', () => locate(storage, word, onDamage));
     const about = await aboutOf(storage, thing);
     const events = await eventsOf(storage, thing, onDamage);
@@ -27,7 +31,6 @@ export async function run(context: VerbContext): Promise<number> {
         describe(output, document, thing.kind === 'event' ? [] : events);
       },
     );
-    for (const message of damage) output.note(message);
     return damage.size > 0 ? EXIT.failed : EXIT.done;
   });
 }

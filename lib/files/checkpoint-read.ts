@@ -50,11 +50,18 @@ export async function readCheckpoint(storage: Storage, checkpoint: string): Prom
   };
 }
 
-/** The whole id that a prefix means. Errors: 'not-found', 'ambiguous', those of reading ledgers. */
+/**
+ * The whole id that a prefix means. A ledger that is damaged somewhere does not hide the checkpoints that can be read.
+ * Errors: 'not-found', 'ambiguous', those of reading ledgers.
+ */
 export async function resolveCheckpoint(storage: Storage, prefix: string): Promise<string> {
-  const found = prefix.length < 4 ? [] : await findEvents(storage, prefix.toLowerCase());
+  const damage: Error[] = [];
+  const onDamage = (error: Error): void => void damage.push(error);
+  const found = prefix.length < 4 ? [] : await findEvents(storage, prefix.toLowerCase(), { onDamage });
   const ids = [...new Set(found.filter(({ as }) => as === 'checkpoint').map(({ id }) => id))];
   const [first] = ids;
+  // It may be in what cannot be read.
+  if (first === undefined && damage[0] !== undefined) throw damage[0];
   if (first === undefined) throw new DurableError('not-found', { what: 'checkpoint', id: prefix });
   if (ids.length > 1)
     throw new DurableError('ambiguous', { what: 'checkpoint', id: prefix, candidates: ids.slice(0, 10) });

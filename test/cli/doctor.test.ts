@@ -57,7 +57,10 @@ for (const gone of ['its lock', 'its lock and its ticket']) {
       env: { DURABLE_FAULTS: 'ref.move:rename:before=kill' },
     });
     await running.ended;
-    const [value = '', ...locks] = locksIn(place).trim().split('\n').sort((a, b) => b.length - a.length);
+    const [value = '', ...locks] = locksIn(place)
+      .trim()
+      .split('\n')
+      .sort((a, b) => b.length - a.length);
     t.regex(value, /\.[a-z2-7]{26}\.lock$/);
     for (const lock of locks) rmSync(join(place.dir, lock));
     if (gone.includes('ticket')) rmSync(join(place.dir, '.git/durable/tickets'), { recursive: true });
@@ -129,4 +132,29 @@ test('interrupted work is a problem whose mending is a decision', async (t) => {
   await until('the command is gone', () => ['', 'Z'].includes(stateOf(pid)));
   const [found] = problems(place, '--fix');
   t.deepEqual([found?.code, found?.fix], ['turn-interrupted', 'git durable recover']);
+});
+
+test('a damaged newest event is named on standard error by every verb that reads', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  const checkpoint = String(
+    events(place).find((line) => line['type'] === 'checkpoint.taken')?.['checkpoint'],
+  );
+  const tip = place.git('rev-parse', place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks'));
+  for (const path of [`.git/objects/${tip.slice(0, 2)}/${tip.slice(2)}`, `.git/durable/journal/${tip}`])
+    rmSync(join(place.dir, path), { force: true });
+  for (const words of [
+    ...[
+      ['status'],
+      ['recover'],
+      ['log'],
+      ['log', '-n', '1'],
+      ['log', '-n', '0'],
+      ['log', '--type', 'task.opened'],
+    ],
+    ...[['lease'], ['approvals'], ['checkpoints'], ['diff', checkpoint], ['show', checkpoint], ['show', tip]],
+  ]) {
+    const { stderr } = durable(place, words);
+    t.is(stderr.split(`is damaged at ${tip}`).length, 2, `${words.join(' ')}: ${stderr}`);
+  }
 });
