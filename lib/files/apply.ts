@@ -19,7 +19,7 @@ import type { FileBits } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 import type { Stage } from '../lease/staging.js';
 import type { Move } from './manifest.js';
-import { foldersAbove, refuseDetour, statOf } from './place.js';
+import { foldersAbove, refuseDetour, statIn } from '../git/tree-path.js';
 import { look, lookAt } from './revision.js';
 import { matches, type Found } from './verdict.js';
 
@@ -159,7 +159,7 @@ export class Application {
   /** Where a file is to be: removes an empty folder, and those that our own removals have emptied; what holds anything stays. */
   #clearFolder(path: string): void {
     const { storage } = this.#context;
-    if (statOf(storage.layout.workTree, path)?.isDirectory() !== true) return;
+    if (statIn(storage.layout.workTree, path)?.isDirectory() !== true) return;
     const emptied = this.#landings
       .filter(({ move, state }) => state === 'landed' && move.to === null && move.path.startsWith(`${path}/`))
       .flatMap(({ move }) => foldersAbove(move.path).filter((folder) => folder.length > path.length));
@@ -238,7 +238,7 @@ export function bitsFor(mode: FileMode, permissions: number | null): FileBits {
 export function missingFolders(storage: Storage, paths: readonly string[]): string[] {
   const missing = new Set<string>();
   for (const folder of new Set(paths.flatMap(foldersAbove))) {
-    if (statOf(storage.layout.workTree, folder)?.isDirectory() !== true) missing.add(folder);
+    if (statIn(storage.layout.workTree, folder)?.isDirectory() !== true) missing.add(folder);
   }
   return [...missing].sort(compare);
 }
@@ -250,7 +250,7 @@ export function pruneFolders(storage: Storage, folders: Iterable<string>): void 
 
 function removeFolder(storage: Storage, folder: string): void {
   const { workTree } = storage.layout;
-  if (statOf(workTree, folder)?.isDirectory() !== true) return;
+  if (statIn(workTree, folder)?.isDirectory() !== true) return;
   // Not flushed: an empty folder that a power cut brings back holds nothing that anybody was promised to be gone.
   storage.disk.removeDir('tree.prune', fsPath(workTree, folder));
 }

@@ -11,7 +11,7 @@ import { encodePath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { conflict } from './apply.js';
 import type { ManifestEntry } from './manifest.js';
-import { checkedPath, refuseDetour, statOf } from './place.js';
+import { filePath, refuseDetour, statIn } from '../git/tree-path.js';
 import { look, type Revision } from './revision.js';
 import { tangleAt } from './tangle.js';
 import { sameImage } from './verdict.js';
@@ -124,8 +124,8 @@ class Planning {
     const { path, after } = from;
     if (after === null) throw new DurableError('path-refused', { path, why: 'there is no file to rename' });
     from.after = null;
-    const to = this.#isOtherCase(path, checkedPath(change.to))
-      ? this.#absent(checkedPath(change.to))
+    const to = this.#isOtherCase(path, filePath(change.to))
+      ? this.#absent(filePath(change.to))
       : this.#expecting(change.to, null, after);
     to.after = after;
     to.carried = from.carried ?? from.permissions;
@@ -133,7 +133,7 @@ class Planning {
   }
 
   #expecting(asked: string, expected: Revision | undefined, intended: Image): Draft {
-    const draft = this.#draft(checkedPath(asked));
+    const draft = this.#draft(filePath(asked));
     if (expected === undefined || sameImage(draft.after, expected)) return draft;
     const { path, after } = draft;
     const bytes = after === null ? null : (this.#blobs.get(after.oid) ?? null);
@@ -180,7 +180,7 @@ class Planning {
   #isOtherCase(from: string, to: string): boolean {
     if (from === to || from.toLowerCase() !== to.toLowerCase()) return false;
     const { workTree } = this.#storage.layout;
-    const [a, b] = [statOf(workTree, from), statOf(workTree, to)];
+    const [a, b] = [statIn(workTree, from), statIn(workTree, to)];
     return a !== null && b !== null && a.ino === b.ino && a.dev === b.dev;
   }
 }

@@ -25,7 +25,9 @@ import {
   type Snapshot,
   type SkippedPath,
 } from '../git/snapshot.js';
+import { displayPath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
+import { refuseDetour, statIn, treePath } from '../git/tree-path.js';
 import { canonicalJson } from '../canonical.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { AppendBy } from '../ledger/plan.js';
@@ -71,7 +73,7 @@ export async function takeCheckpoint(
   ledger: Ledger,
   request: CheckpointRequest,
 ): Promise<TakenCheckpoint> {
-  const named = (request.paths ?? []).map((path) => namedPath(path));
+  const named = (request.paths ?? []).map((path) => treePath(path));
   try {
     return await attempt(storage, ledger, { ...request, paths: named, isAnew: false });
   } catch (error) {
@@ -87,15 +89,19 @@ export async function takeCheckpoint(
   }
 }
 
-/** A path as it stands in a tree: no empty or dot component. '' is the whole work tree. Errors: 'path-outside', 'path-refused'. */
-export function namedPath(path: string): string {
-  if (path.startsWith('/')) throw new DurableError('path-outside', { path });
-  if (path.includes('\0')) throw new DurableError('path-refused', { path, why: 'it has a NUL byte' });
-  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
-  if (parts.includes('..')) throw new DurableError('path-outside', { path });
-  if (parts.some((part) => part.toLowerCase() === '.git'))
-    throw new DurableError('path-refused', { path, why: "git's own folder is no part of the work tree" });
-  return parts.join('/');
+/**
+ * Paths that somebody named, as `CheckpointRequest.paths` takes them. A name that keeps nothing is refused, or its owner
+ * would believe it kept: 'path-outside', 'path-refused'.
+ */
+export function presentPaths({ layout }: Storage, paths: readonly string[]): string[] {
+  return paths.map((given) => {
+    const path = treePath(given);
+    if (path === '') return path;
+    refuseDetour(layout, path);
+    if (statIn(layout.workTree, path) === null)
+      throw new DurableError('path-refused', { path: displayPath(given), why: 'nothing is there' });
+    return path;
+  });
 }
 
 interface Attempt extends CheckpointRequest {

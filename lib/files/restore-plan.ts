@@ -17,7 +17,7 @@ import { below } from '../git/walk.js';
 import type { Scope } from './checkpoint-read.js';
 import { isAtOrBelow, leftOutOf } from './diff.js';
 import type { Move } from './manifest.js';
-import { foldersAbove } from './place.js';
+import { foldersAbove } from '../git/tree-path.js';
 
 export type Untouched = Scope['skipped'][number]['why'] | 'ignored' | 'absent' | 'in-the-way';
 

@@ -17,7 +17,8 @@ import { takeSnapshot } from '../git/snapshot.js';
 import { splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import type { TreeChange } from '../git/tree-changes.js';
-import { namedPath, takeCheckpoint } from './checkpoint.js';
+import { treePath } from '../git/tree-path.js';
+import { takeCheckpoint } from './checkpoint.js';
 import { readCheckpoint, type Scope, type StoredCheckpoint } from './checkpoint-read.js';
 import { isAtOrBelow, treeChanges } from './diff.js';
 import type { Move } from './manifest.js';
@@ -80,7 +81,7 @@ export async function restore(context: TransactionContext, request: RestoreReque
         checkpoint: request.checkpoint,
         undo: before.checkpoint,
         transaction,
-        paths: request.paths === undefined ? null : request.paths.map((path) => namedPath(path) || '.'),
+        paths: request.paths === undefined ? null : request.paths.map((path) => treePath(path) || '.'),
         restored: done.restored.length,
         removed: done.removed.length,
         skipped: done.skipped.length,
@@ -138,7 +139,7 @@ function ignoredAdditions(
 
 function selected(changes: readonly TreeChange[], paths: readonly string[] | undefined): TreeChange[] {
   if (paths === undefined) return [...changes];
-  const places = new Set(paths.map((path) => namedPath(path)));
+  const places = new Set(paths.map((path) => treePath(path)));
   return changes.filter(({ path }) => isAtOrBelow(path, places));
 }
 
@@ -148,7 +149,7 @@ async function demandKnown(
   at: { target: StoredCheckpoint; paths: readonly string[] | undefined; changes: readonly TreeChange[] },
 ): Promise<void> {
   const unknown = (at.paths ?? [])
-    .map((path) => namedPath(path))
+    .map((path) => treePath(path))
     .filter((place) => place !== '' && !at.changes.some(({ path }) => isAtOrBelow(path, new Set([place]))));
   if (unknown.length === 0) return;
   const listing = await storage.git.output([

@@ -7,17 +7,17 @@
 import { readdirSync } from 'node:fs';
 import type { Image } from '../event.js';
 import { decodePath, fsPath } from '../git/path.js';
-import { foldersAbove, statOf } from './place.js';
+import { foldersAbove, statIn } from '../git/tree-path.js';
 
 /** Why no file can be at `path` once each of `after` is as it says; null when one can. */
 export function tangleAt(workTree: string, path: string, after: ReadonlyMap<string, Image>): string | null {
   for (const folder of foldersAbove(path)) {
     const image = after.get(folder);
-    const stat = statOf(workTree, folder);
+    const stat = statIn(workTree, folder);
     const isFile = stat !== null && !stat.isDirectory() && !stat.isSymbolicLink();
     if (image === undefined ? isFile : image !== null) return `'${folder}' is a file`;
   }
-  if (statOf(workTree, path)?.isDirectory() !== true) return null;
+  if (statIn(workTree, path)?.isDirectory() !== true) return null;
   for (const inside of filesBelow(workTree, path)) if (after.get(inside) !== null) return 'a folder is there';
   return null;
 }

@@ -30,7 +30,7 @@ import { Application, clashOf, missingFolders, pruneFolders } from './apply.js';
 import { planChanges, type Change, type PlannedEntry } from './change.js';
 import { recordConflict } from './conflict.js';
 import { encodeManifest, MANIFEST_VERSION, type ManifestEntry, type Move } from './manifest.js';
-import { checkedPath, foldersAbove } from './place.js';
+import { filePath, foldersAbove } from '../git/tree-path.js';
 import { look } from './revision.js';
 import { leftBehind } from './settle.js';
 import { sameImage } from './verdict.js';
@@ -105,7 +105,7 @@ export async function applyEntries(
 function entryOf(storage: Storage, move: Move): PlannedEntry {
   const { permissions } = look(storage, move.path);
   const carried = move.permissions ?? null;
-  return { path: checkedPath(move.path), before: move.from, after: move.to, permissions, carried };
+  return { path: filePath(move.path), before: move.from, after: move.to, permissions, carried };
 }
 
 async function planned(
@@ -124,7 +124,7 @@ async function planned(
 }
 
 function intendedBytes(changes: readonly Change[], path: string): Uint8Array | null {
-  const change = changes.find((one) => one.kind === 'write' && checkedPath(one.path) === path);
+  const change = changes.find((one) => one.kind === 'write' && filePath(one.path) === path);
   return change?.kind === 'write' ? change.bytes : null;
 }
 

@@ -20,7 +20,7 @@ import type { Storage } from '../git/storage.js';
 import type { KeeperParameters } from './keeper-start.js';
 import { dropMaintenance, holdMaintenance } from './maintenance.js';
 import { recordedProcesses } from './older.js';
-import { statOf } from './place.js';
+import { statOf } from '../git/tree-path.js';
 import { findProcesses, type ProcessIdentity } from './processes.js';
 import { isToken, readLease, type LeaseRecord } from './record.js';
 import { renewLease } from './renew.js';

@@ -23,7 +23,8 @@ import { diskError, errno, type DiskPath, type FileBits, type RenameOutcome } fr
 import { displayPath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
-import { placeIn, statOf, type Place } from './place.js';
+import { statOf } from '../git/tree-path.js';
+import { placeIn, type Place } from './place.js';
 import { tokenOid, type LeaseToken } from './record.js';
 import { hideTicket, showTicket } from './writing.js';
 
@@ -78,7 +79,7 @@ export class Stage {
 
   /** Takes the file or link at `path` away; `kept` is where it lies now (null: nothing was there). Errors as `publish`. */
   async remove(path: string, precondition?: Precondition): Promise<Published> {
-    const place = placeIn(this.#storage.layout.workTree, path);
+    const place = placeIn(this.#storage.layout, path);
     const act = (): Published => this.#takeAway(place);
     return this.#guarded({ place, precondition, act, temp: null });
   }
@@ -106,7 +107,7 @@ export class Stage {
 
   #prepare(path: string): Place {
     const { layout, disk } = this.#storage;
-    const place = placeIn(layout.workTree, path);
+    const place = placeIn(layout, path);
     for (const folder of place.missing) disk.makeDir('tree.folder', folder, 0o777);
     return place;
   }

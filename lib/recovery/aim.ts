@@ -10,7 +10,7 @@
  */
 import type { FileFinding, Findings } from './findings.js';
 import type { Move } from '../files/manifest.js';
-import { foldersAbove } from '../files/place.js';
+import { foldersAbove } from '../git/tree-path.js';
 import { tangleAt } from '../files/tangle.js';
 import { matches, type Expected } from '../files/verdict.js';
 import type { Storage } from '../git/storage.js';

@@ -24,7 +24,7 @@ import { look } from '../files/revision.js';
 import { manifestOf } from '../files/settle.js';
 import { applyEntries, type TransactionContext } from '../files/transaction.js';
 import { matches } from '../files/verdict.js';
-import { statOf } from '../files/place.js';
+import { statIn } from '../git/tree-path.js';
 import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
 import { ownWorkspace } from '../lease/take.js';
@@ -169,7 +169,7 @@ class Repair {
   }
 
   #isThere(path: string): boolean {
-    const stat = statOf(this.#context.storage.layout.workTree, path);
+    const stat = statIn(this.#context.storage.layout.workTree, path);
     return stat !== null && !stat.isDirectory();
   }
 

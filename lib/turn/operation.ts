@@ -7,7 +7,7 @@
  * restore had begun is a prepared transaction, which recovery names and settles.
  */
 import { hasCode } from '../errors.js';
-import { takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
+import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
 import { previewRestore, restore, type Restored, type RestoreRequest } from '../files/restore.js';
 import type { Storage } from '../git/storage.js';
 import { acquire } from '../lease/acquire.js';
@@ -51,7 +51,7 @@ export async function manualCheckpoint(
     reason: 'manual',
     turn: null,
     by: { agent: PERSON, workspace: ownWorkspace(storage) },
-    ...(request.paths === undefined ? {} : { paths: request.paths }),
+    ...(request.paths === undefined ? {} : { paths: presentPaths(storage, request.paths) }),
   });
 }
 

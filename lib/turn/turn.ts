@@ -8,7 +8,7 @@
  */
 import { DurableError, hasCode } from '../errors.js';
 import type { EventDraft, Image, ProcessRecord } from '../event.js';
-import { takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
+import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
 import { restore, type Restored, type RestoreRequest } from '../files/restore.js';
 import { revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
@@ -212,7 +212,7 @@ export class Turn {
       reason: 'manual',
       turn: this.id,
       by: { agent: this.#context.agent, workspace: this.#context.workspace },
-      ...(paths === undefined ? {} : { paths }),
+      ...(paths === undefined ? {} : { paths: presentPaths(this.#context.storage, paths) }),
     });
   }
 

@@ -49,6 +49,20 @@ test('checkpoint --json and checkpoints --json have the fields of the contract',
   t.is(document(place, ['show', taken.checkpoint.slice(0, 10)])['kind'], 'checkpoint');
 });
 
+test('a path that would keep nothing is refused with 2, and no checkpoint is taken', (t) => {
+  const place = scratch(t);
+  furnished(place);
+  symlinkSync('sub', join(place.dir, 'inside'));
+  symlinkSync('..', join(place.dir, 'outside'));
+  for (const path of ['missing', 'sub/missing', 'sub/x/below', 'inside/x', 'outside/x', '.git/config', '']) {
+    const ran = durable(place, ['checkpoint', 'beside', path]);
+    t.is(ran.code, 2, path);
+    t.is(ran.stderr.trimEnd().split('\n').length, 1);
+  }
+  t.deepEqual(document(place, ['checkpoints']), []);
+  for (const path of ['.', 'sub', 'inside', 'sub/../beside']) t.true(take(place, path).files > 0);
+});
+
 test('a restore brings back the exact set of files, and undo and redo are exact inverses', (t) => {
   const place = scratch(t);
   furnished(place);

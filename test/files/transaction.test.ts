@@ -169,7 +169,7 @@ const REFUSED: readonly { path: string; code: string }[] = [
   { path: 'folder/', code: 'path-refused' },
   { path: 'folder', code: 'path-refused' },
   { path: 'README/below', code: 'path-refused' },
-  { path: 'escape/file', code: 'path-refused' },
+  { path: 'escape/file', code: 'path-outside' },
   { path: 'inside/file', code: 'path-refused' },
   { path: 'pipe', code: 'path-refused' },
 ];

@@ -96,7 +96,7 @@ const refused: readonly (readonly [string, string])[] = [
   ['../beside', 'path-outside'],
   ['/etc/passwd', 'path-outside'],
   ['a/../../beside', 'path-outside'],
-  ['', 'path-outside'],
+  ['', 'path-refused'],
   ['out/file', 'path-outside'],
   ['dangling/file', 'path-outside'],
   ['in/file', 'path-refused'],
