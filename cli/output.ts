@@ -178,8 +178,3 @@ function documentText(value: unknown): string {
 export function argumentsText(args: ExactJson | string | null): string {
   return args instanceof ExactJson ? args.text : JSON.stringify(args);
 }
-
-/** A word as a shell would have to be given it. */
-export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/u.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}

@@ -34,7 +34,20 @@ export function parse(words: readonly string[], verbs: readonly VerbDefinition[]
   if (text !== '') return { kind: 'help', text };
   const verb = chosen as VerbDefinition | null;
   if (verb === null) throw usage("name a verb; type 'durable --help'");
+  refuseFlagValues(own, { ...GLOBAL_OPTIONS, ...verb.options });
   return { kind: 'verb', verb, ...withRest(verb, values, rest) };
+}
+
+/** yargs takes any value of a flag for false or true (`--json=no` is true). */
+function refuseFlagValues(
+  words: readonly string[],
+  options: Readonly<Record<string, OptionDefinition>>,
+): void {
+  for (const word of words) {
+    const [, name = ''] = /^--?([\w-]+)=/.exec(word) ?? [];
+    const isFlag = name === 'help' || name === 'version' || options[name]?.type === 'boolean';
+    if (isFlag) throw usage(`--${name} takes no value`);
+  }
 }
 
 /** `durable help restore` is `durable restore --help`. */

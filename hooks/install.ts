@@ -12,7 +12,7 @@
 import { existsSync, lstatSync, readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fsExtra from 'fs-extra';
-import { errno } from '../lib/git/disk.js';
+import { diskError, errno } from '../lib/git/disk.js';
 import { dropKeeps } from '../lib/git/keep.js';
 import type { Storage } from '../lib/git/storage.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
@@ -110,7 +110,13 @@ async function removeFiles(storage: Storage, last: boolean): Promise<string[]> {
 
 async function removeAll(paths: readonly string[]): Promise<string[]> {
   const there = [...new Set(paths)].filter((path) => isThere(path));
-  for (const path of there) await fsExtra.remove(path);
+  for (const path of there) {
+    try {
+      await fsExtra.remove(path);
+    } catch (error) {
+      throw diskError(error, path);
+    }
+  }
   return there;
 }
 
@@ -140,7 +146,7 @@ function removeIfEmpty(folder: string): void {
   try {
     rmdirSync(folder);
   } catch (error) {
-    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(errno(error))) throw error;
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(errno(error))) throw diskError(error, folder);
   }
 }
 
@@ -151,6 +157,6 @@ function namesIn(dir: string): string[] {
     return readdirSync(dir);
   } catch (error) {
     if (errno(error) === 'ENOENT') return [];
-    throw error;
+    throw diskError(error, dir);
   }
 }

@@ -1,5 +1,6 @@
 /** `--report FILE`: what a script must know that the exit code alone does not tell. */
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { usage } from '../arguments.js';
 import { callersFile } from '../paths.js';
 import type { VerbContext } from '../verb.js';
 
@@ -15,6 +16,17 @@ export interface Report {
 
 export const emptyReport = (): Report => ({ turn: null, started: false, exit: 0, signal: null });
 
+/** Asked before the command runs: a caller that cannot be told afterwards is told now. Errors: 'usage'. */
+export function checkReport(context: VerbContext): void {
+  const file = context.arguments.text('report');
+  if (file === null) return;
+  try {
+    closeSync(openSync(callersFile(context, file), 'a'));
+  } catch (error) {
+    throw usage(`the report '${file}' cannot be written (${why(error)}); nothing was run`);
+  }
+}
+
 /** A report that cannot be written is said and changes no code: the command has run. */
 export function writeReport(context: VerbContext, report: Report): void {
   const file = context.arguments.text('report');
@@ -22,8 +34,8 @@ export function writeReport(context: VerbContext, report: Report): void {
   try {
     writeFileSync(callersFile(context, file), `${JSON.stringify(report)}\n`);
   } catch (error) {
-    context.output.note(
-      `the report '${file}' cannot be written: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    context.output.note(`the report '${file}' cannot be written: ${why(error)}`);
   }
 }
+
+const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -6,7 +6,8 @@ import type { ExactJson } from '../../lib/exact-json.js';
 import { readArguments, readCommand, readText } from '../contents.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
-import { argumentsText, shellWord, type Cell } from '../output.js';
+import { argumentsText, type Cell } from '../output.js';
+import { commandLine } from '../run/command.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
@@ -82,7 +83,7 @@ async function answerOf(repository: Repository, listed: ListedApproval): Promise
 const whatOf = (one: Request): string =>
   one.command === null
     ? argumentsText(one.args)
-    : `${argumentsText(one.args)} -- ${one.command.map(shellWord).join(' ')}`;
+    : `${argumentsText(one.args)} -- ${commandLine(one.command)}`;
 
 const pendingRow = (one: Request): (Cell | string)[] => [
   one.id,

@@ -14,12 +14,13 @@ import { exitCodeOf, sentenceOf } from '../exit.js';
 import { withRepository } from '../open.js';
 import { commandLine, runCommand, type Ended } from '../run/command.js';
 import { startOrRecover } from '../run/interrupted.js';
-import { emptyReport, writeReport, type Report } from '../run/report.js';
+import { checkReport, emptyReport, writeReport, type Report } from '../run/report.js';
 import { Signals } from '../run/signals.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const command = commandOf(context);
+  checkReport(context);
   const report = emptyReport();
   const signals = new Signals(context.host.pid);
   try {
@@ -85,9 +86,10 @@ async function finish(context: VerbContext, turn: Turn, ended: Ended): Promise<n
     await ended.record();
     await turn.finish({ outcome, summary, exit: code });
   } catch (error) {
-    const why = sentenceOf(error);
+    // What to do next is not the same as after a verb that did nothing: the command must not be typed again.
+    const [why] = sentenceOf(error).split('; ', 1);
     context.output.note(
-      `the command has ended (${summary}), its end is not recorded: ${why}; look at 'git durable status'`,
+      `the command has ended (${summary}), its end is not recorded: ${why ?? ''}; what it did is there: look at 'git durable recover', then decide`,
     );
   }
   return code;

@@ -17,7 +17,7 @@ import { below } from '../git/walk.js';
 import type { Scope } from './checkpoint-read.js';
 import { isAtOrBelow, leftOutOf } from './diff.js';
 import type { Move } from './manifest.js';
-import { foldersAbove } from '../git/tree-path.js';
+import { foldersAbove, treePath } from '../git/tree-path.js';
 
 export type Untouched = Scope['skipped'][number]['why'] | 'ignored' | 'absent' | 'in-the-way';
 
@@ -31,6 +31,8 @@ export interface RestorePlan {
 export interface PlanRestore {
   /** From the checkpoint (before) to now (after), of the paths asked for. */
   readonly changes: readonly TreeChange[];
+  /** What was asked for; undefined: everything. */
+  readonly paths: readonly string[] | undefined;
   readonly target: Scope;
   readonly now: Pick<Scope, 'skipped' | 'absent'> | NowFacts;
   /** Of what is not in the checkpoint: paths that its own ignore rules match. */
@@ -64,8 +66,18 @@ class Planning {
     const { changes } = this.#plan;
     for (const change of changes) if (change.before === null) this.#remove(change);
     for (const change of changes) if (change.before !== null) this.#put(change);
+    this.#nameLost();
     const skipped = [...this.#skipped].map(([path, why]) => ({ path, why }));
     return { moves: this.#moves, skipped, uncovered: this.#uncovered };
+  }
+
+  /** What the checkpoint left out and is gone now cannot be put back, which must not be kept quiet. */
+  #nameLost(): void {
+    const { target, paths } = this.#plan;
+    const places = paths === undefined ? null : new Set(paths.map((path) => treePath(path)));
+    for (const { path, why } of target.skipped)
+      if ((places === null || isAtOrBelow(path, places)) && this.#stat(path) === null)
+        this.#skipped.set(path, why);
   }
 
   #remove({ path, after }: TreeChange): void {

@@ -108,7 +108,13 @@ async function look(storage: Storage, request: RestoreRequest): Promise<Look> {
     const changes = selected(all, request.paths);
     await demandKnown(storage, { target, paths: request.paths, changes });
     const ignored = await ignoredAdditions(storage, target, changes);
-    const plan = planRestore(storage, { changes, target: target.scope, now: snapshot.facts, ignored });
+    const plan = planRestore(storage, {
+      changes,
+      paths: request.paths,
+      target: target.scope,
+      now: snapshot.facts,
+      ignored,
+    });
     return { target, plan, named };
   } finally {
     snapshot.discard();
@@ -122,7 +128,13 @@ async function planFor(
   const changes = selected(await treeChanges(storage, at.target.tree, at.now.tree), at.paths);
   const ignored = await ignoredAdditions(storage, at.target, changes);
   const now: Scope = at.now.scope;
-  const plan = planRestore(storage, { changes, target: at.target.scope, now, ignored });
+  const plan = planRestore(storage, {
+    changes,
+    paths: at.paths,
+    target: at.target.scope,
+    now,
+    ignored,
+  });
   // Came between the two looks: the checkpoint of now does not hold it, so it stays.
   const late = plan.uncovered.map((path) => ({ path, why: 'in-the-way' as const }));
   return { moves: plan.moves, skipped: [...plan.skipped, ...late], uncovered: [] };

@@ -43,6 +43,9 @@ const WRONG: readonly (readonly [words: readonly string[], says: RegExp])[] = [
   [['lease', 'seize'], /choices/i],
   [['log', '-n'], /not enough arguments following: n/],
   [['init', '--fence', 'tall'], /choices/i],
+  [['status', '--json=no'], /--json takes no value/],
+  [['recover', '--keep=false'], /--keep takes no value/],
+  [['status', '--help=yes'], /--help takes no value/],
   [['-C', '/nonexistent/folder', 'status'], /cannot change to '\/nonexistent\/folder'/],
 ];
 

@@ -213,6 +213,17 @@ test('outside a repository nothing runs, and the report says that it was our own
   t.deepEqual(report(place), { turn: null, started: false, exit: 1, signal: null });
 });
 
+test('a report that could not be written is refused with 2 before anything runs', (t) => {
+  const place = scratch(t);
+  for (const file of ['missing/report.json', '.']) {
+    const ran = durable(place, ['run', '--report', file, '--', 'touch', 'ran']);
+    t.is(ran.code, 2);
+    t.regex(ran.stderr, /^git-durable: the report '[^\n]+' cannot be written [^\n]+\n$/);
+  }
+  t.false(existsSync(join(place.dir, 'ran')));
+  t.deepEqual(events(place), []);
+});
+
 test('--task takes up a task by a prefix of its id, and new begins another', (t) => {
   const place = scratch(t);
   t.is(durable(place, ['run', '--', 'true']).code, 0);

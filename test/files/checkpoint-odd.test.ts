@@ -169,6 +169,18 @@ test('nested repositories and submodules are named, not entered, and untouched',
   );
 });
 
+test('a restore names what its checkpoint left out and is gone now: nothing can put it back', async (t) => {
+  const place = await checkpointPlace(t);
+  place.run('git', ['-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', place.dir, 'module']);
+  place.write('kept/file', 'one\n');
+  const { checkpoint } = await place.checkpoint();
+  rmSync(join(place.dir, 'module'), { recursive: true });
+  rmSync(join(place.dir, 'kept/file'));
+  t.deepEqual((await place.restore(checkpoint, ['kept'])).skipped, []);
+  const all = await place.restore(checkpoint);
+  t.deepEqual(reasons(all.skipped), ['module: nested-repository']);
+});
+
 test('fifos and sockets in a tracked place, links git refuses and folders named like .git are named', async (t) => {
   const place = await checkpointPlace(t);
   for (const name of ['fifo', 'socket']) place.write(name, 'a file\n');

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { listing } from '../helpers/listing.js';
-import { durable } from '../helpers/program.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch } from '../helpers/scratch.js';
 
 test('init gives the work tree an id, prints each file it touches, and twice is once', (t) => {
@@ -70,4 +70,20 @@ test('what all work trees share goes with the last one', (t) => {
   t.deepEqual(readdirSync(shared), ['journal']);
   t.is(durable(place, ['uninstall'], { cwd: linked }).code, 0);
   t.deepEqual(listing(place.dir), before);
+});
+
+test('uninstall in a git dir that cannot be written says which place, and is no defect', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['init']).code, 0);
+  place.run('chmod', ['-R', 'a+rwX', place.top]);
+  place.run('git', ['config', '--global', 'safe.directory', '*']);
+  place.run('chmod', ['-R', 'a-w', join(place.dir, '.git')]);
+  // root writes everywhere: as another user.
+  const asUser = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--clear-groups'] : [];
+  const [program, ...args] = [...asUser, process.execPath, PROGRAM, 'uninstall'];
+  const ran = place.run(program, args);
+  t.is(ran.code, 1);
+  t.regex(ran.stderr, /^git-durable: permission denied on '[^\n]+\n$/);
+  place.run('chmod', ['-R', 'a+rwX', place.top]);
+  t.is(durable(place, ['uninstall']).code, 0);
 });
