@@ -208,6 +208,7 @@ export const SCHEMAS = {
       'turn-end',
       'before-restore',
       'before-repair',
+      'after-death',
       'before-tool',
       'after-tool',
     ]),

@@ -76,7 +76,10 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const done = await output.progress('repairing', () =>
     repository.recover({ action, takeOver, ...(turn === null ? {} : { turn }) }),
   );
-  for (const path of done.kept) output.note(`kept '${displayPath(path)}': somebody else changed it since`);
+  for (const path of done.kept)
+    output.note(
+      `kept '${displayPath(path)}': somebody else, or a process that the turn left running, changed it since`,
+    );
   const { restored, removed, checkpoint } = done;
   output.result({ turn: done.turn, action, restored: restored, removed: removed, checkpoint }, () => {
     describeRepair(output, done);
@@ -154,6 +157,7 @@ function describe(output: Output, turn: InterruptedTurn): void {
     'files',
     turn.files.map((one) => [styled(one.state, FILE_STYLE), displayPath(one.path)]),
   );
+  explain(output, turn);
   section(
     output,
     'pending approvals',
@@ -175,6 +179,19 @@ function describe(output: Output, turn: InterruptedTurn): void {
     ['', 'git durable recover --roll-back', 'every file to where it was'],
     ['', 'git durable recover --roll-forward', 'every file to its intended content'],
   ]);
+}
+
+/** What a state cannot say in one word. */
+function explain(output: Output, { files, isSceneMissing }: InterruptedTurn): void {
+  const has = (state: string): boolean => files.some((file) => file.state === state);
+  if (has('foreign'))
+    output.line(
+      '  foreign: by somebody else, or by a process that the turn left running; no repair touches it',
+    );
+  if (has('changed') && isSceneMissing)
+    output.line(
+      "  changed: by the turn, or by somebody since; nobody could look when it died. A repair takes it for the turn's",
+    );
 }
 
 const styled = (text: string, styles: Readonly<Record<string, Style>>): Cell => {

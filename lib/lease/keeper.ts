@@ -3,8 +3,9 @@
  *
  * Each look (every 400 ms), in this order:
  *   1. the repository is gone, or the lease is not this holding's any more: end
- *   2. the agent is dead: record `turn.interrupted`, with what still runs of the turn, if the turn is open; end, and
- *      leave the lease as it is: taking over always goes through recovery
+ *   2. the agent is dead: record `turn.interrupted`, with what still runs of the turn, if the turn is open; snapshot the
+ *      work tree as it was left (lib/recovery/scene.ts); end, and leave the lease as it is: taking over always goes through
+ *      recovery
  *   3. a third of the TTL has passed since the last record: renew by compare-and-swap, keep `gc.pid`
  * After sleep a renewal is the same swap, and a `git.observed` says how late it came (PROTOCOL.md 36): a local lease is
  * not ended by a clock.
@@ -16,6 +17,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { hasCode } from '../errors.js';
 import { Ledger } from '../ledger/ledger.js';
+import { keepScene } from '../recovery/scene.js';
 import type { Storage } from '../git/storage.js';
 import type { KeeperParameters } from './keeper-start.js';
 import { dropMaintenance, holdMaintenance } from './maintenance.js';
@@ -120,7 +122,10 @@ class Keeper {
   async #interrupt(record: LeaseRecord): Promise<KeeperEnd> {
     this.#died ??= this.#instant();
     const { task, turn } = record;
-    if (task !== null && turn !== null) await this.#recordDeath(task, turn, record);
+    if (task !== null && turn !== null) {
+      await this.#recordDeath(task, turn, record);
+      await keepScene(this.#storage, task, turn);
+    }
     dropMaintenance(this.#storage, record.holder.pid);
     return 'interrupted';
   }

@@ -64,7 +64,7 @@ const RECORD = v.strictObject({
   /** The turn whose holder was taken over; it stays here until the ledger says that it was recovered. */
   recovering: v.nullable(turnOfTask),
   /** Holdings that were taken over and not let go of in good order since, newest first: a taker ends what is left of all. */
-  older: v.array(v.strictObject({ holder, markerHash, keeper })),
+  older: v.array(v.strictObject({ holder, markerHash, keeper, renewedAt: v.optional(time) })),
 });
 
 export type LeaseRecord = v.InferOutput<typeof RECORD>;

@@ -111,8 +111,8 @@ async function draftRecord(storage: Storage, take: Take): Promise<LeaseRecord> {
 /** What a taker that dies before it has settled them leaves to the next one (PROTOCOL.md 11); none after a free record. */
 function olderHoldings({ current, proof }: Take): LeaseRecord['older'] {
   if (current === null || proof === null) return [];
-  const { holder, markerHash, keeper, older } = current.record;
-  return [{ holder, markerHash, keeper }, ...older].slice(0, OLDER_HOLDINGS);
+  const { holder, markerHash, keeper, renewedAt, older } = current.record;
+  return [{ holder, markerHash, keeper, renewedAt }, ...older].slice(0, OLDER_HOLDINGS);
 }
 
 const OLDER_HOLDINGS = 16;

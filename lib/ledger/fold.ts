@@ -210,8 +210,8 @@ export class Folding {
     'checkpoint.taken': ({ event }) => {
       this.#lastCheckpoint = event.checkpoint;
       if (event.turn === null || event.turn !== this.#turn?.id) return;
-      const { checkpoint: commit, tree, reason, at } = event;
-      this.#turn.checkpoints.push({ commit, tree, reason, at });
+      const { checkpoint: commit, tree, reason, at, seq } = event;
+      this.#turn.checkpoints.push({ commit, tree, reason, at, seq });
     },
     'transaction.prepared': (recorded) => {
       const id = recorded.event.transaction;

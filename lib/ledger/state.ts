@@ -127,6 +127,7 @@ export interface CheckpointFold {
   readonly tree: string;
   readonly reason: Event<'checkpoint.taken'>['reason'];
   readonly at: string;
+  readonly seq: number;
 }
 
 /** How `TaskState.keys` names an event. */

@@ -3,7 +3,9 @@
  *
  *   keep           nothing moves
  *   roll-back      to the image as the turn found it
- *   roll-forward   to the last intended image; a path whose last intent is not known stays
+ *   roll-forward   to the last intended image; a path whose last intent is not known stays as the turn left it
+ *
+ * A path that a killed repair has moved is judged, and moved on, from what the turn had left there.
  *
  * A foreign path never moves: it is kept and named. So is one where a folder or a file of another kind is in the way, or
  * whose bytes were purged.
@@ -39,12 +41,13 @@ export async function aimOf(storage: Storage, action: RepairAction, findings: Fi
   return { moves: free, kept: kept.sort(), prune: pruned(action, findings) };
 }
 
-function isForeign({ verdict }: FileFinding): boolean {
-  return verdict.state === 'foreign';
+function isForeign({ left }: FileFinding): boolean {
+  return left.state === 'foreign';
 }
 
-function moveOf(action: RepairAction, { touched, verdict, sight }: FileFinding): Move | null {
-  const to: Expected = action === 'roll-back' ? verdict.before : verdict.target;
+function moveOf(action: RepairAction, { touched, left, displaced, sight }: FileFinding): Move | null {
+  const wanted: Expected = action === 'roll-back' ? left.before : left.target;
+  const to = wanted === 'unknown' && displaced !== null ? displaced.original : wanted;
   if (to === 'unknown' || sight.found === 'special' || matches(sight.found, to)) return null;
   const from = sight.found === 'directory' ? null : sight.found;
   const permissions = action === 'roll-back' ? touched.permissions : null;

@@ -25,6 +25,8 @@ export interface InterruptedTurn {
   /** Pending ones, oldest first. */
   readonly approvals: readonly ReportedApproval[];
   readonly orphans: readonly ReportedOrphan[];
+  /** Calls of unknown effect, and nobody could snapshot the tree when the turn had died: what changed may be a person's. */
+  readonly isSceneMissing: boolean;
   readonly gitStatusMatches: boolean;
   /** Paths, sorted, on which `git status` and this report do not agree. */
   readonly drift: readonly string[];

@@ -3,17 +3,19 @@
  *
  * Reads the turn's events, the objects they name and the touched paths, nothing else: the cost depends on the turn. The
  * one exception is a call of unknown effect without an end, for which the work tree is compared with the checkpoint taken
- * before it.
+ * before it (effects.ts). A path that differs from the scene of the turn's death is foreign there.
  *
  * State of a call (PROTOCOL.md 22, 23): with an end, as it ended · started and without an end: in doubt · proposed only:
  * not started, but in doubt when its effect is found, since some hosts give no moment between a person's yes and the run. A
  * request for approval that still stands open in the ledger proves that it was not started.
  */
-import type { InvocationState } from '../event.js';
-import { diffCheckpoints, type Difference } from '../files/diff.js';
+import type { Image, InvocationState } from '../event.js';
 import { look, type Sight } from '../files/revision.js';
 import { verdict, verdictOfChain, type ReadBytes, type Verdict } from '../files/verdict.js';
 import type { InvocationFold, TaskState, TurnState } from '../ledger/state.js';
+import { displacedBy, displacementAt, type Displacement } from './displaced.js';
+import { effectsOf, type Circumstances } from './effects.js';
+import type { Aftermath } from './scene.js';
 import {
   byPath,
   hasOpenEffect,
@@ -28,6 +30,9 @@ export interface FileFinding {
   readonly touched: TouchedPath;
   readonly verdict: Verdict;
   readonly sight: Sight;
+  /** It holds what a killed repair put there, and `left` is the verdict of what the turn had left. */
+  readonly displaced: Displacement | null;
+  readonly left: Verdict;
 }
 
 export interface CallFinding {
@@ -48,27 +53,43 @@ export interface Findings {
 /** Errors: 'object-missing' when what the turn kept was purged, 'permission-denied', 'io-failed'. */
 export async function findingsOf(
   context: RecoveryContext,
-  state: TaskState,
-  turn: TurnState,
+  of: { readonly state: TaskState; readonly turn: TurnState; readonly aftermath: Aftermath },
 ): Promise<Findings> {
+  const { state, turn, aftermath } = of;
+  const circumstances = { ...aftermath, displaced: await displacedBy(context, turn) };
   const calls: CallFinding[] = [];
-  for (const call of turn.invocations) calls.push({ call, state: await callState(context, state, call) });
+  for (const call of turn.invocations)
+    calls.push({ call, state: await callState({ context, state, circumstances }, call) });
   const begun = new Set(calls.filter(({ state: one }) => one !== 'not-started').map(({ call }) => call.id));
   const { intents, folders } = await intentsOf(context, turn, (call) => begun.has(call.id));
+  const late = new Set<string>();
   for (const call of turn.invocations) {
-    if (begun.has(call.id) && hasOpenEffect(call))
-      intents.push(...(await openEffects(context, call, intents)));
+    if (!begun.has(call.id) || !hasOpenEffect(call) || call.checkpoint === null) continue;
+    const effects = await effectsOf(context, call.checkpoint, circumstances);
+    intents.push(...openIntents(call, effects.changed, intents));
+    for (const path of effects.late) late.add(path);
   }
   const files: FileFinding[] = [];
   const paths = [...byPath(intents).values()].sort((a, b) => (a.path < b.path ? -1 : 1));
-  for (const touched of paths) files.push(await fileFinding(context, touched));
+  for (const touched of paths)
+    files.push(await fileFinding(context, touched, { late, displaced: circumstances.displaced }));
   return { turn, files, calls, folders };
 }
 
-async function fileFinding({ storage }: RecoveryContext, touched: TouchedPath): Promise<FileFinding> {
-  const sight = look(storage, touched.path);
-  const found = await verdictOfChain(touched.steps, sight.found, bytesFrom(storage, sight));
-  return { touched, verdict: found, sight };
+async function fileFinding(
+  { storage }: RecoveryContext,
+  touched: TouchedPath,
+  at: { readonly late: ReadonlySet<string>; readonly displaced: Circumstances['displaced'] },
+): Promise<FileFinding> {
+  const { path, steps } = touched;
+  const sight = look(storage, path);
+  const read = bytesFrom(storage, sight);
+  const found = await verdictOfChain(steps, sight.found, read);
+  const isLate = at.late.has(path) && (found.state === 'changed' || found.state === 'deleted');
+  const now: Verdict = isLate ? { ...found, state: 'foreign' } : found;
+  const displaced = displacementAt(at.displaced, path, sight.found) ?? null;
+  const left = displaced === null ? now : await verdictOfChain(steps, displaced.original, read);
+  return { touched, verdict: now, sight, displaced, left };
 }
 
 /** The bytes of what was just looked at come from that look, all others from the objects. */
@@ -77,24 +98,29 @@ function bytesFrom(storage: RecoveryContext['storage'], { found, bytes }: Sight)
   return async (oid) => (oid === seen && bytes !== null ? bytes : (await storage.objects.read(oid))?.body);
 }
 
-async function callState(
-  context: RecoveryContext,
-  state: TaskState,
-  call: InvocationFold,
-): Promise<InvocationState> {
+interface Asked {
+  readonly context: RecoveryContext;
+  readonly state: TaskState;
+  readonly circumstances: Circumstances;
+}
+
+async function callState(asked: Asked, call: InvocationFold): Promise<InvocationState> {
   if (call.state === 'started') return 'in-doubt';
   if (call.state !== 'proposed') return call.state;
-  if (waitsForAnswer(state, call) || !call.mutates) return 'not-started';
-  return (await hasEffect(context, call)) ? 'in-doubt' : 'not-started';
+  if (waitsForAnswer(asked.state, call) || !call.mutates) return 'not-started';
+  return (await hasEffect(asked, call)) ? 'in-doubt' : 'not-started';
 }
 
 function waitsForAnswer(state: TaskState, call: InvocationFold): boolean {
   return [...state.approvals.values()].some(({ requested }) => requested.event.invocation === call.id);
 }
 
-async function hasEffect(context: RecoveryContext, call: InvocationFold): Promise<boolean> {
+async function hasEffect({ context, circumstances }: Asked, call: InvocationFold): Promise<boolean> {
   const { storage } = context;
-  if (hasOpenEffect(call)) return (await differences(context, call)).length > 0;
+  if (hasOpenEffect(call) && call.checkpoint !== null) {
+    const { changed, late } = await effectsOf(context, call.checkpoint, circumstances);
+    return [...changed.keys()].some((path) => !late.has(path));
+  }
   for (const { path, before, expected } of await pathsOf(context, call)) {
     const sight = look(storage, path);
     const found = await verdict({ before, expected }, sight.found, bytesFrom(storage, sight));
@@ -103,26 +129,17 @@ async function hasEffect(context: RecoveryContext, call: InvocationFold): Promis
   return false;
 }
 
-/** What a call of unknown effect may have changed: what differs from before it and no later intent explains. */
-async function openEffects(
-  context: RecoveryContext,
+/** Of what a call of unknown effect may have changed, all that no later intent explains. */
+function openIntents(
   call: InvocationFold,
+  changed: ReadonlyMap<string, Image>,
   known: readonly Intent[],
-): Promise<Intent[]> {
+): Intent[] {
   const later = new Set(known.filter(({ seq }) => seq > call.seq).map(({ path }) => path));
-  const effects: Intent[] = [];
-  for (const { path, before } of await differences(context, call)) {
-    // What the checkpoint left out has no image to go back to.
-    if (later.has(path) || before === 'unknown') continue;
-    const step = { before, expected: 'unknown', acknowledged: false } as const;
-    effects.push({ path, seq: call.seq, step, permissions: null, isListed: false });
-  }
-  return effects;
-}
-
-async function differences(
-  { storage }: RecoveryContext,
-  call: InvocationFold,
-): Promise<readonly Difference[]> {
-  return call.checkpoint === null ? [] : diffCheckpoints(storage, call.checkpoint);
+  return [...changed]
+    .filter(([path]) => !later.has(path))
+    .map(([path, before]) => {
+      const step = { before, expected: 'unknown', acknowledged: false } as const;
+      return { path, seq: call.seq, step, permissions: null, isListed: false };
+    });
 }

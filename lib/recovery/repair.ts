@@ -10,7 +10,7 @@
  *   7. release the lease
  *
  * Guarantees: `keep` changes no byte. A foreign path is never overwritten. Every step may be done again: a repair that is
- * killed anywhere leaves an interrupted turn, and the next one (of any action) ends as if the first had never run; its
+ * killed anywhere leaves an interrupted turn, and the next roll, in whichever direction, ends as if the first had never run; its
  * checkpoint is that of the first one which had begun to change the tree, so that undoing goes all the way back.
  * Conflicts with somebody who writes during step 4 put the step back, and the finding is made anew, three times at most.
  */
@@ -21,10 +21,8 @@ import { takeCheckpoint } from '../files/checkpoint.js';
 import { recordConflict } from '../files/conflict.js';
 import type { Move } from '../files/manifest.js';
 import { look } from '../files/revision.js';
-import { manifestOf } from '../files/settle.js';
 import { applyEntries, type TransactionContext } from '../files/transaction.js';
 import { matches } from '../files/verdict.js';
-import { statIn } from '../git/tree-path.js';
 import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
 import { ownWorkspace } from '../lease/take.js';
@@ -123,7 +121,7 @@ class Repair {
   async run(): Promise<RepairResult> {
     const applied = await this.#apply();
     await this.#findLateWrites(applied);
-    const changed = await this.#changed(applied);
+    const changed = this.#changed(applied);
     await this.#record(applied, changed);
     return {
       turn: this.#context.turn,
@@ -168,11 +166,6 @@ class Repair {
     return taken.checkpoint;
   }
 
-  #isThere(path: string): boolean {
-    const stat = statIn(this.#context.storage.layout.workTree, path);
-    return stat !== null && !stat.isDirectory();
-  }
-
   async #move({ moves, prune }: Aim): Promise<void> {
     if (moves.length > 0)
       await applyEntries(this.#context, moves, { purpose: 'repair', isKept: false, prune });
@@ -199,18 +192,19 @@ class Repair {
     }
   }
 
-  /** What this repair, with those of it that were killed, has moved. */
-  async #changed({ open, aim }: Applied): Promise<{ restored: string[]; removed: string[] }> {
-    const paths = new Set(aim.moves.map(({ path }) => path));
-    for (const transaction of open.turn.transactions.filter((one) => isRepair(one, open.turn))) {
-      const { entries } = await manifestOf(this.#context, transaction);
-      for (const { path } of entries) paths.add(path);
+  /** What this repair has written in fact, and what those that were killed before it have and it left there. */
+  #changed({ aim, findings }: Applied): { restored: string[]; removed: string[] } {
+    const moved = new Map(aim.moves.map(({ path, to }) => [path, [to]]));
+    const restored: string[] = [];
+    const removed: string[] = [];
+    for (const { touched, displaced } of findings.files) {
+      const { path } = touched;
+      const { found } = look(this.#context.storage, path);
+      const written = moved.get(path) ?? displaced?.written ?? [];
+      if (!written.some((image) => matches(found, image))) continue;
+      (found === null || found === 'directory' ? removed : restored).push(path);
     }
-    const sorted = [...paths].sort();
-    return {
-      restored: sorted.filter((path) => this.#isThere(path)),
-      removed: sorted.filter((path) => !this.#isThere(path)),
-    };
+    return { restored, removed };
   }
 
   async #record(applied: Applied, changed: { restored: string[]; removed: string[] }): Promise<void> {

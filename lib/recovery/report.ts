@@ -21,6 +21,7 @@ import type {
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, type FileFinding, type Findings } from './findings.js';
 import { openTurns, type OpenTurn } from './interrupted.js';
+import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
 
 /** Of this work tree; with `all`, of every work tree of the repository. Errors: the repository's and the disk's. */
@@ -40,7 +41,9 @@ export async function reportOf(
   context: RecoveryContext,
   open: OpenTurn,
 ): Promise<{ document: InterruptedTurn; findings: Findings }> {
-  const findings = await findingsOf(context, open.state, open.turn);
+  const { state, turn } = open;
+  const aftermath = aftermathOf(context.storage, open);
+  const findings = await findingsOf(context, { state, turn, aftermath });
   return { document: await documentOf(context, open, findings), findings };
 }
 
@@ -85,6 +88,7 @@ async function documentOf(
     files: findings.files.map(reportedFile),
     approvals,
     orphans: orphansOf(context.storage, open),
+    isSceneMissing: needsScene(turn) && sceneOf(turn) === null,
     gitStatusMatches: drift.length === 0,
     drift,
   };

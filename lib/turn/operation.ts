@@ -13,6 +13,7 @@ import type { Storage } from '../git/storage.js';
 import { acquire } from '../lease/acquire.js';
 import { ownWorkspace } from '../lease/take.js';
 import { openTask, type Ledger } from '../ledger/ledger.js';
+import { witnessing } from '../recovery/scene.js';
 import { attachTurn } from './attach.js';
 import type { Turn } from './turn.js';
 
@@ -63,14 +64,16 @@ export async function manualRestore(
   if (request.dryRun === true) return previewRestore(storage, request);
   const turn = await ownTurn(storage);
   if (turn !== null) return turn.restore(request);
-  const held = await acquire(storage, {
-    kind: 'operation',
-    task: null,
-    turn: null,
-    turnKey: null,
-    objective: `restore ${request.checkpoint.slice(0, 12)}`,
-    agent: PERSON,
-  });
+  const held = await witnessing(storage, () =>
+    acquire(storage, {
+      kind: 'operation',
+      task: null,
+      turn: null,
+      turnKey: null,
+      objective: `restore ${request.checkpoint.slice(0, 12)}`,
+      agent: PERSON,
+    }),
+  );
   try {
     const ledger = await standingTask(storage);
     const workspace = ownWorkspace(storage);

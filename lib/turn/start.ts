@@ -20,6 +20,7 @@ import { ownWorkspace, type LeaseRequest } from '../lease/take.js';
 import type { TaskState, TurnState } from '../ledger/state.js';
 import { Ledger, listTasks, openTask } from '../ledger/ledger.js';
 import { cut } from '../ledger/subject.js';
+import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext, type TurnContext } from './context.js';
 import { takeBaseline, takeInstructions } from './grounding.js';
@@ -46,6 +47,10 @@ export async function startTurn(
   options: StartTurn,
   turnOptions: TurnOptions = {},
 ): Promise<Turn> {
+  return witnessing(storage, () => start(storage, options, turnOptions));
+}
+
+async function start(storage: Storage, options: StartTurn, turnOptions: TurnOptions): Promise<Turn> {
   const workspace = ownWorkspace(storage);
   const key = options.key ?? freshId(storage.host);
   const task = await chooseTask(storage, options, workspace);

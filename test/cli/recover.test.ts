@@ -1,11 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { document, events, last, type Line } from '../helpers/events.js';
 import { differences, listing } from '../helpers/listing.js';
 import { processesNaming, stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
+
+const REPAIR_CHILD = fileURLToPath(new URL('../helpers/repair-child.js', import.meta.url));
 
 interface Interrupted {
   readonly turn: string;
@@ -34,6 +37,7 @@ async function interrupted(
   place: Scratch,
   more: readonly string[] = [],
   cwd = place.dir,
+  keeper: 'lives' | 'dies' = 'lives',
 ): Promise<void> {
   const script = 'echo changed > README; echo made > made; echo written; read -r _';
   const running = startDurable(
@@ -44,6 +48,12 @@ async function interrupted(
   );
   const line = await running.line();
   if (line !== 'written') throw new Error(`the command said ${String(line)}: ${running.said}`);
+  if (keeper === 'dies') {
+    await until('the keeper has renewed', () => keeperOf(place) !== 0);
+    const pid = keeperOf(place);
+    process.kill(pid, 'SIGKILL');
+    await until('the keeper is dead', () => ['', 'Z'].includes(stateOf(pid)));
+  }
   process.kill(running.pid, 'SIGKILL');
   await running.ended;
   running.child.stdin.end('\n');
@@ -236,3 +246,149 @@ test('uninstall --purge after turns leaves no ref, no file and no setting of our
   t.is(place.run('sh', ['-c', 'ls .git/objects/pack/*.keep']).stdout, '');
   t.is(place.git('fsck', '--full', '--strict', '--unreachable'), '');
 });
+
+interface Lease {
+  readonly keeper: { readonly pid: number } | null;
+  readonly renewedAt: string;
+}
+
+function leaseIn(place: Scratch): Lease {
+  const ref = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/leases');
+  const lines = place.git('log', '-1', '--format=%B', ref).split('\n');
+  return JSON.parse(lines.find((one) => one.startsWith('{')) ?? '{}') as Lease;
+}
+
+const keeperOf = (place: Scratch): number => leaseIn(place).keeper?.pid ?? 0;
+
+const sceneOf = (place: Scratch): Line | undefined =>
+  events(place).find((line) => line['type'] === 'checkpoint.taken' && line['reason'] === 'after-death');
+
+/** A person types after the crash: into a file the turn changed, a new one, and one that the turn left alone. */
+function typed(place: Scratch): void {
+  place.write('README', 'mine\n');
+  place.write('new', 'mine too\n');
+  place.write('other', 'and mine\n');
+}
+
+const statesIn = (place: Scratch): unknown[] =>
+  (report(place).interrupted[0]?.files ?? []).map(({ path, state }) => [path, state]);
+
+for (const [who, detect] of [
+  ['the keeper', async (place: Scratch) => until('it has looked', () => sceneOf(place) !== undefined)],
+  ['a refused run, the keeper being dead', (place: Scratch) => durable(place, ['run', '--', 'true']).code],
+  [
+    'a refused restore, the keeper being dead',
+    (place: Scratch) =>
+      durable(place, ['restore', String(events(place).find((e) => 'checkpoint' in e)?.['checkpoint'])]).code,
+  ],
+] as const) {
+  test(`what a person changes after ${who} saw the death is foreign: no roll back takes it, and it is named`, async (t) => {
+    const place = scratch(t);
+    place.write('other', 'as committed\n');
+    place.git('add', 'other');
+    place.git('commit', '-q', '-m', 'other');
+    await interrupted(t, place, [], place.dir, who === 'the keeper' ? 'lives' : 'dies');
+    await detect(place);
+    t.truthy(sceneOf(place), 'a scene was kept');
+    typed(place);
+    t.deepEqual(statesIn(place), [
+      ['README', 'foreign'],
+      ['made', 'changed'],
+      ['new', 'foreign'],
+      ['other', 'foreign'],
+    ]);
+    t.regex(
+      durable(place, ['recover']).stdout,
+      /foreign: by somebody else, or by a process that the turn left/,
+    );
+    const done = durable(place, ['recover', '--roll-back', '--json']);
+    t.is(done.code, 0, done.stderr);
+    t.deepEqual(
+      [...done.stderr.matchAll(/kept '(\w+)': somebody else, or a process/g)].map(([, path]) => path),
+      ['README', 'new', 'other'],
+    );
+    t.deepEqual((JSON.parse(done.stdout) as Line)['removed'], ['made']);
+    t.deepEqual(
+      ['README', 'new', 'other'].map((path) => read(place, path)),
+      ['mine\n', 'mine too\n', 'and mine\n'],
+    );
+  });
+}
+
+test('where nobody saw the death, what changed a TTL after the last heartbeat is foreign, and the rest is said to be in doubt', async (t) => {
+  const place = scratch(t);
+  place.git('config', 'durable.ttl', '1');
+  await interrupted(t, place, [], place.dir, 'dies');
+  const early = durable(place, ['recover']);
+  t.regex(early.stdout, /changed: by the turn, or by somebody since; nobody could look when it died/);
+  const heartbeat = Date.parse(leaseIn(place).renewedAt);
+  await until('a TTL has passed', () => {
+    place.write('README', 'mine\n');
+    return statSync(join(place.dir, 'README')).ctimeMs > heartbeat + 1000;
+  });
+  t.deepEqual(statesIn(place), [
+    ['README', 'foreign'],
+    ['made', 'changed'],
+  ]);
+  t.is(durable(place, ['recover', '--roll-back']).code, 0);
+  t.is(read(place, 'README'), 'mine\n');
+  t.false(existsSync(join(place.dir, 'made')));
+});
+
+for (const [first, then] of [
+  ['--roll-back', '--roll-forward'],
+  ['--roll-forward', '--roll-back'],
+  ['--roll-back', '--roll-back'],
+  ['--roll-back', '--keep'],
+] as const) {
+  test(`${then} after a ${first} killed half way ends as it should, and prints what was written`, async (t) => {
+    const place = scratch(t);
+    const files = ['a', 'b', 'c', 'd'];
+    for (const name of files) place.write(name, `${name} before\n`);
+    const before = workTree(place);
+    // A call that says what it writes, whose harness dies after two of four files, or a command that says nothing.
+    const expected = first === '--roll-forward' ? half(place, files) : await spoil(t, place, files);
+    const left = workTree(place);
+    const killed = startDurable(t, place, ['recover', first], {
+      env: { DURABLE_FAULTS: 'stage.publish:rename:after#1=kill' },
+    });
+    t.is((await killed.ended).signal, 'SIGKILL', killed.said);
+    const between = workTree(place);
+    t.is(differences(left, between).length, 2);
+    const done = document(place, ['recover', then]);
+    const wanted = { '--roll-back': before, '--roll-forward': left, '--keep': between }[then];
+    t.deepEqual(workTree(place), wanted);
+    const changed = { '--roll-back': expected, '--roll-forward': ['a'], '--keep': ['a'] }[then];
+    t.deepEqual([done['restored'], done['removed']], [changed, []]);
+    t.is(durable(place, ['verify']).code, 0);
+    document(place, ['restore', String(done['checkpoint'])]);
+    t.deepEqual(workTree(place), left);
+  });
+}
+
+/** Killed under `run`, of whose command nobody knows what it writes. */
+async function spoil(
+  t: ExecutionContext,
+  place: Scratch,
+  files: readonly string[],
+): Promise<readonly string[]> {
+  const script = `for f in ${files.join(' ')}; do echo spoilt > $f; done; echo written; read -r _`;
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', script]);
+  t.is(await running.line(), 'written');
+  process.kill(running.pid, 'SIGKILL');
+  await running.ended;
+  running.child.stdin.end('\n');
+  return files;
+}
+
+/** A transaction of a harness that was killed after the second file. */
+function half(place: Scratch, files: readonly string[]): readonly string[] {
+  const bytes = Buffer.from('after\n').toString('base64');
+  const changes = join(place.top, 'changes.json');
+  writeFileSync(changes, JSON.stringify(files.map((path) => ({ kind: 'write', path, bytes }))));
+  const env = { DURABLE_FAULTS: 'stage.publish:rename:after#2=kill' };
+  const killed = place.run(process.execPath, [REPAIR_CHILD, 'change', place.dir, changes], { env });
+  if (killed.signal !== 'SIGKILL') throw new Error(`it was not killed: ${killed.stderr}`);
+  // The roll forward was killed at the third, and the fourth was never written.
+  return files.slice(0, 3);
+}
