@@ -165,6 +165,22 @@ const FILES: readonly VerbDefinition[] = [
   },
 ];
 
+const DECISIONS: readonly VerbDefinition[] = [
+  {
+    ...plain,
+    name: 'rewind',
+    describe: 'Take the conversation back; files stay. Without a target: show it, what was rewound marked',
+    positionals: [
+      maybe('target', 'A turn (to before it), or the number of an event, or TASK/NUMBER (to after it)'),
+    ],
+    options: {
+      task: text('TASK', 'Show the conversation of this task'),
+      reason: text('TEXT', 'Why'),
+    },
+    load: () => import('./verbs/rewind.js'),
+  },
+];
+
 const WORK: readonly VerbDefinition[] = [
   {
     ...plain,
@@ -231,4 +247,4 @@ const WORK: readonly VerbDefinition[] = [
   },
 ];
 
-export const VERBS: readonly VerbDefinition[] = [...SETUP, ...STATE, ...FILES, ...WORK];
+export const VERBS: readonly VerbDefinition[] = [...SETUP, ...STATE, ...FILES, ...DECISIONS, ...WORK];

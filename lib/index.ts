@@ -25,6 +25,13 @@ export type { Call, CallEnd, IntendedPath } from './turn/call.js';
 export type { Ask, Asked } from './turn/gate.js';
 export type { Change } from './files/transaction.js';
 export type { ListedApproval, Resolution } from './decisions/approval.js';
+export type {
+  Conversation,
+  ConversationItem,
+  ConversationTurn,
+  RewindRequest,
+  Rewound,
+} from './decisions/rewind.js';
 export type { ApprovalState, TaskState, TurnState } from './ledger/state.js';
 export type { InterruptedTurn, RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 export type { LeaseStatus, Status, TurnStatus } from './status.js';

@@ -18,6 +18,14 @@ import {
   type ListedApproval,
   type Resolution,
 } from './decisions/approval.js';
+import {
+  conversation,
+  lastTask,
+  rewind,
+  type Conversation,
+  type RewindRequest,
+  type Rewound,
+} from './decisions/rewind.js';
 import type { TakenCheckpoint } from './files/checkpoint.js';
 import { resolveCheckpoint } from './files/checkpoint-read.js';
 import { diffCheckpoints, type Difference } from './files/diff.js';
@@ -144,6 +152,19 @@ export class Repository {
   /** Answers a pending request by its id or a prefix of it. Errors: 'approval-settled' (who and when), 'not-found', 'ambiguous'. */
   async resolveApproval(id: string, resolution: Resolution): Promise<Recorded<'approval.resolved'>> {
     return resolveApproval(this.storage, id, resolution);
+  }
+
+  /**
+   * Takes a conversation back to an earlier event, or to before a turn; files stay. Undone by rewinding to the `undo` it returns.
+   * Errors: 'not-found', 'ambiguous', 'usage'.
+   */
+  async rewind(request: RewindRequest): Promise<Rewound> {
+    return rewind(this.storage, request);
+  }
+
+  /** What a resumed agent should believe: turns, calls and what was typed, those that were rewound marked. Default: the last task. */
+  async conversation(task?: string): Promise<Conversation> {
+    return conversation(this.storage, task ?? (await lastTask(this.storage)));
   }
 
   tasks(): string[] {

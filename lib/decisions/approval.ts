@@ -12,6 +12,7 @@ import { freshId } from '../host.js';
 import type { Storage } from '../git/storage.js';
 import type { ApprovalState, TaskState } from '../ledger/state.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
+import { settled } from '../ledger/rules.js';
 import { cut } from '../ledger/subject.js';
 import { fingerprint, type Action } from './fingerprint.js';
 
@@ -150,15 +151,4 @@ async function findApproval(
     });
   }
   return { ledger: Ledger.open(storage, first.task), approval: first.approval };
-}
-
-/** The refusal of an answer, or a use, that comes second: who was first, and when. */
-export function settled(approval: ApprovalState): DurableError {
-  const resolved = approval.resolved?.event;
-  return new DurableError('approval-settled', {
-    approval: approval.id,
-    state: approval.state,
-    by: resolved?.by ?? 'nobody',
-    at: resolved?.at ?? approval.requested.event.at,
-  });
 }

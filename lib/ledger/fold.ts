@@ -243,7 +243,7 @@ export class Folding {
       this.#rewinds.push(recorded);
       for (const approval of this.#approvals.values()) {
         if (approval.requested.event.seq <= recorded.event.toSeq || !isUnused(approval)) continue;
-        this.#approvals.set(approval.id, { ...approval, state: 'invalidated' });
+        this.#approvals.set(approval.id, { ...approval, state: 'invalidated', rewound: recorded });
       }
     },
     'workspace.restored': (recorded) => {
@@ -294,5 +294,13 @@ export class Folding {
 
 function requested(recorded: Recorded<'approval.requested'>): ApprovalState {
   const id = recorded.event.approval;
-  return { id, state: 'pending', requested: recorded, resolved: null, consumed: null, carried: false };
+  return {
+    id,
+    state: 'pending',
+    requested: recorded,
+    resolved: null,
+    consumed: null,
+    rewound: null,
+    carried: false,
+  };
 }

@@ -123,6 +123,11 @@ function byDecision(state: TaskState, event: Event): DurableError | null {
       return consuming(state.approvals.get(event.approval), event);
     case 'conflict.resolved':
       return settling(state, event);
+    case 'conversation.rewound':
+      // Only what is recorded already can be gone back to.
+      return event.toSeq < event.seq
+        ? null
+        : new DurableError('not-found', { what: 'event', id: String(event.toSeq) });
     case 'invocation.started':
     case 'invocation.finished':
       return state.turn?.invocations.some(({ id }) => id === event.invocation) === true
@@ -154,14 +159,13 @@ function consuming(
   return approval.state === needed ? null : settled(approval);
 }
 
-function settled(approval: ApprovalState): DurableError {
-  const by = approval.consumed?.event ?? approval.resolved?.event;
-  return new DurableError('approval-settled', {
-    approval: approval.id,
-    state: approval.state,
-    by: by === undefined ? 'a rewind' : by.type === 'approval.resolved' ? by.by : by.agent,
-    at: by?.at ?? approval.requested.event.at,
-  });
+/** The refusal of an answer, or a use, that comes second: who was first, and when. */
+export function settled(approval: ApprovalState): DurableError {
+  const { consumed, rewound, resolved, requested } = approval;
+  const by = consumed?.event.agent ?? (rewound === null ? resolved?.event.by : 'a rewind');
+  const { at } = (consumed ?? rewound ?? resolved ?? requested).event;
+  const fields = { approval: approval.id, state: approval.state, by: by ?? 'nobody', at };
+  return new DurableError('approval-settled', fields);
 }
 
 function settling(state: TaskState, event: Event<'conflict.resolved'>): DurableError | null {

@@ -92,9 +92,10 @@ export interface ApprovalState {
   readonly id: string;
   readonly state: ApprovalPhase;
   readonly requested: Recorded<'approval.requested'>;
-  /** Null too when a rewind invalidated it. */
   readonly resolved: Recorded<'approval.resolved'> | null;
   readonly consumed: Recorded<'approval.consumed'> | null;
+  /** The rewind that invalidated it, pending or answered. */
+  readonly rewound: Recorded<'conversation.rewound'> | null;
   /** Requested in an earlier turn. */
   readonly carried: boolean;
 }

@@ -8,7 +8,8 @@
  */
 import type { EventDraft, Kept } from '../event.js';
 import type { ApprovalState } from '../ledger/state.js';
-import { requestDraft, settled, standingFor, type Standing } from '../decisions/approval.js';
+import { settled } from '../ledger/rules.js';
+import { requestDraft, standingFor, type Standing } from '../decisions/approval.js';
 import { argsText, fingerprint, type Action } from '../decisions/fingerprint.js';
 import { refMoved } from '../decisions/wait.js';
 import { finishedDraft, proposeCall, startedDraft, type Call, type ProposedCall } from './call.js';

@@ -11,6 +11,7 @@ import type { Held } from '../lease/hold.js';
 import { ownWorkspace } from '../lease/take.js';
 import { takeOver } from '../lease/takeover.js';
 import { Ledger } from '../ledger/ledger.js';
+import { turnOnLine } from '../ledger/line.js';
 import type { TurnState } from '../ledger/state.js';
 import { recoveredDraft } from '../recovery/repair.js';
 import { acquiredDraft } from './lease-events.js';
@@ -67,7 +68,7 @@ async function reopened(
 }
 
 async function openTurn(ledger: Ledger): Promise<TurnState> {
-  const { turn } = await ledger.state();
+  const turn = turnOnLine(await ledger.state());
   if (turn === null) throw new DurableError('no-turn', { detail: `task ${ledger.task} has none` });
   return turn;
 }
