@@ -29,7 +29,9 @@ export async function startOrRecover(
     const { task, turn } = error.fields;
     const done = await output.progress('repairing', () => repository.recover({ action, turn }));
     output.note(`turn ${turn} is recovered (${action}); undo: git durable restore ${done.checkpoint ?? '-'}`);
-    return repository.startTurn({ task, ...options });
+    // A restore that was cut short belongs to no task that a turn could go on in.
+    const isStanding = task.startsWith('standing-');
+    return repository.startTurn({ ...(isStanding ? {} : { task }), ...options });
   }
 }
 

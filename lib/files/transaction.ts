@@ -25,6 +25,7 @@ import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
 import type { Held } from '../lease/hold.js';
 import type { Ledger } from '../ledger/ledger.js';
+import type { TaskState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import { Application, clashOf, missingFolders, pruneFolders } from './apply.js';
 import { planChanges, type Change, type PlannedEntry } from './change.js';
@@ -178,6 +179,12 @@ class RecordedTransaction {
     return { transaction: this.#id, paths: this.#application.paths };
   }
 
+  /** A repair ends at its own end what it repairs: before that, killed, it has to be found again. */
+  async #leftBehind(state: TaskState): Promise<EventDraft[]> {
+    if (this.#options.purpose === 'repair') return [];
+    return leftBehind(this.#context, state, this.#context.held.token);
+  }
+
   async #prepare(): Promise<void> {
     const { storage, ledger } = this.#context;
     const entries = this.#entries.map(({ path, before, after, permissions }): ManifestEntry => {
@@ -213,10 +220,11 @@ class RecordedTransaction {
       turn: this.#context.turn,
     };
     const { held, agent, workspace } = this.#context;
-    await ledger.append(
-      async (state) => [...(await leftBehind(this.#context, state, held.token)), prepared],
-      { lease: held.token, agent, workspace },
-    );
+    await ledger.append(async (state) => [...(await this.#leftBehind(state)), prepared], {
+      lease: held.token,
+      agent,
+      workspace,
+    });
   }
 
   /** Puts back what was done and says how that went; a lost lease is passed on with nothing put back. */

@@ -2,7 +2,7 @@
  * What a lease record leaves behind: the turn of its holder that the ledger does not show as ended.
  */
 import { Ledger } from '../ledger/ledger.js';
-import type { TurnState } from '../ledger/state.js';
+import type { TaskState, TransactionState, TurnState } from '../ledger/state.js';
 import type { Storage } from '../git/storage.js';
 import type { LeaseRecord } from './record.js';
 
@@ -14,7 +14,7 @@ export interface OpenTurn {
 
 /**
  * The turn that has to be recovered before another one starts: the one that a dead recovery was about, else the
- * holder's own; null when both are closed, or were never started.
+ * holder's own; else the restore that it was at, by its transaction's id; null when all are closed, or were never started.
  */
 export async function openTurnOf(storage: Storage, record: LeaseRecord): Promise<OpenTurn | null> {
   for (const { task, turn } of turnsOf(record)) {
@@ -22,7 +22,30 @@ export async function openTurnOf(storage: Storage, record: LeaseRecord): Promise
     if (state?.id === turn && (state.state === 'open' || state.state === 'interrupted'))
       return { task, turn, objective: state.started.event.objective };
   }
-  return null;
+  const cut = await cutRestoreOf(storage, record);
+  if (cut === null) return null;
+  return { task: cut.state.task, turn: cut.transaction.id, objective: record.objective };
+}
+
+export interface Cut {
+  readonly ledger: Ledger;
+  readonly state: TaskState;
+  readonly transaction: TransactionState;
+}
+
+/** The restore outside turns that the holder of this record prepared, or was to repair, and that nobody has ended. */
+export async function cutRestoreOf(
+  storage: Storage,
+  { kind, task, turn }: Pick<LeaseRecord, 'kind' | 'task' | 'turn'>,
+): Promise<Cut | null> {
+  if (kind !== 'operation' || task === null || turn !== null) return null;
+  const ledger = Ledger.open(storage, task);
+  const { state } = await ledger.readable();
+  const transaction = [...state.transactions.values()].find(
+    ({ state: phase, prepared: { event } }) =>
+      phase === 'prepared' && event.turn === null && event.purpose === 'restore',
+  );
+  return transaction === undefined ? null : { ledger, state, transaction };
 }
 
 /** True when the ledger shows the end of the holder's turn: it died between that and letting go. */

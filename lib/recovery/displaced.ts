@@ -7,9 +7,8 @@
 import type { Image } from '../event.js';
 import { manifestOf } from '../files/settle.js';
 import { matches, type Found } from '../files/verdict.js';
-import type { TurnState } from '../ledger/state.js';
 import { isRepair } from './outcome.js';
-import type { RecoveryContext } from './touched.js';
+import type { RecoveryContext, Traces } from './touched.js';
 
 export interface Displacement {
   /** As the turn left it. */
@@ -21,7 +20,7 @@ export interface Displacement {
 export type Displaced = ReadonlyMap<string, Displacement>;
 
 /** Errors: 'object-missing' when a manifest was purged. */
-export async function displacedBy(context: RecoveryContext, turn: TurnState): Promise<Displaced> {
+export async function displacedBy(context: RecoveryContext, turn: Traces): Promise<Displaced> {
   const displaced = new Map<string, Displacement>();
   for (const transaction of turn.transactions.filter((one) => isRepair(one, turn))) {
     for (const { path, before, after } of (await manifestOf(context, transaction)).entries) {

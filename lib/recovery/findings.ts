@@ -12,7 +12,7 @@
 import type { Image, InvocationState } from '../event.js';
 import { look, type Sight } from '../files/revision.js';
 import { verdict, verdictOfChain, type ReadBytes, type Verdict } from '../files/verdict.js';
-import type { InvocationFold, TaskState, TurnState } from '../ledger/state.js';
+import type { InvocationFold, TaskState } from '../ledger/state.js';
 import { displacedBy, displacementAt, type Displacement } from './displaced.js';
 import { effectsOf, type Circumstances } from './effects.js';
 import type { Aftermath } from './scene.js';
@@ -24,6 +24,7 @@ import {
   type Intent,
   type RecoveryContext,
   type TouchedPath,
+  type Traces,
 } from './touched.js';
 
 export interface FileFinding {
@@ -41,7 +42,7 @@ export interface CallFinding {
 }
 
 export interface Findings {
-  readonly turn: TurnState;
+  readonly turn: Pick<Traces, 'id'>;
   /** Sorted by path. */
   readonly files: readonly FileFinding[];
   /** In the order they were proposed. */
@@ -53,7 +54,7 @@ export interface Findings {
 /** Errors: 'object-missing' when what the turn kept was purged, 'permission-denied', 'io-failed'. */
 export async function findingsOf(
   context: RecoveryContext,
-  of: { readonly state: TaskState; readonly turn: TurnState; readonly aftermath: Aftermath },
+  of: { readonly state: TaskState; readonly turn: Traces; readonly aftermath: Aftermath },
 ): Promise<Findings> {
   const { state, turn, aftermath } = of;
   const circumstances = { ...aftermath, displaced: await displacedBy(context, turn) };

@@ -3,12 +3,16 @@
  */
 import { canonicalJson } from '../canonical.js';
 import type { EventDraft, EventOf, FileState, Kept, ProcessRecord } from '../event.js';
+import { look } from '../files/revision.js';
 import { settledAsFound } from '../files/settle.js';
 import type { TransactionContext } from '../files/transaction.js';
+import { matches } from '../files/verdict.js';
+import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { TaskState, TransactionState, TurnState } from '../ledger/state.js';
-import type { InterruptedTurn, RepairAction } from './document.js';
+import type { Aim } from './aim.js';
+import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import type { Findings } from './findings.js';
 
 export async function keepReport(ledger: Ledger, document: InterruptedTurn): Promise<Kept> {
@@ -45,8 +49,30 @@ function countsOf({ files }: Findings): Record<FileState, number> {
 }
 
 /** A transaction by which a repair, since the turn last went on, has begun to change the tree. */
-export function isRepair({ prepared }: TransactionState, { recovered }: TurnState): boolean {
+export function isRepair(
+  { prepared }: TransactionState,
+  { recovered }: Pick<TurnState, 'recovered'>,
+): boolean {
   return prepared.event.purpose === 'repair' && prepared.event.seq > (recovered?.event.seq ?? 0);
+}
+
+/** What a repair has written in fact, and what those that were killed before it have and it left there. */
+export function writtenInFact(
+  storage: Storage,
+  aim: Aim,
+  findings: Findings,
+): Pick<RepairResult, 'restored' | 'removed'> {
+  const moved = new Map(aim.moves.map(({ path, to }) => [path, [to]]));
+  const restored: string[] = [];
+  const removed: string[] = [];
+  for (const { touched, displaced } of findings.files) {
+    const { path } = touched;
+    const { found } = look(storage, path);
+    const written = moved.get(path) ?? displaced?.written ?? [];
+    if (!written.some((image) => matches(found, image))) continue;
+    (found === null || found === 'directory' ? removed : restored).push(path);
+  }
+  return { restored, removed };
 }
 
 /** How the transactions without an end are ended: those of the turn as the turn is, others as they are found. */

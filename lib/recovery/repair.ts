@@ -32,8 +32,9 @@ import { acquiredDraft } from '../turn/lease-events.js';
 import { aimOf, type Aim } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import type { Findings } from './findings.js';
-import { chosenTurn, openTurnIn, refuseLiveHolder, type OpenTurn } from './interrupted.js';
-import { draftOf, isRepair, keepReport, settlements } from './outcome.js';
+import { chosenCutRestore, repairCutRestore } from './cut-restore.js';
+import { chosenTurn, openTurnIn, openTurns, refuseLiveHolder, type OpenTurn } from './interrupted.js';
+import { draftOf, isRepair, keepReport, settlements, writtenInFact } from './outcome.js';
 import { reportOf } from './report.js';
 
 export interface RepairRequest {
@@ -52,6 +53,15 @@ export interface RepairRequest {
  */
 export async function repair(storage: Storage, request: RepairRequest): Promise<RepairResult> {
   const agent = request.agent ?? 'recover';
+  const interrupted = (await openTurns(storage, false)).filter(({ detectedBy }) => detectedBy !== null);
+  const named = interrupted.map(({ turn }) => turn.id).filter((id) => id.startsWith(request.turn ?? ''));
+  const cut = await chosenCutRestore(storage, request.turn, named);
+  if (cut !== null)
+    return repairCutRestore(storage, cut, {
+      action: request.action,
+      agent,
+      force: request.takeOver ?? false,
+    });
   const open = await chosenTurn(storage, request.turn);
   if (request.takeOver !== true) refuseLiveHolder(storage, open);
   const held = await takeOver(storage, {
@@ -121,7 +131,7 @@ class Repair {
   async run(): Promise<RepairResult> {
     const applied = await this.#apply();
     await this.#findLateWrites(applied);
-    const changed = this.#changed(applied);
+    const changed = writtenInFact(this.#context.storage, applied.aim, applied.findings);
     await this.#record(applied, changed);
     return {
       turn: this.#context.turn,
@@ -192,22 +202,7 @@ class Repair {
     }
   }
 
-  /** What this repair has written in fact, and what those that were killed before it have and it left there. */
-  #changed({ aim, findings }: Applied): { restored: string[]; removed: string[] } {
-    const moved = new Map(aim.moves.map(({ path, to }) => [path, [to]]));
-    const restored: string[] = [];
-    const removed: string[] = [];
-    for (const { touched, displaced } of findings.files) {
-      const { path } = touched;
-      const { found } = look(this.#context.storage, path);
-      const written = moved.get(path) ?? displaced?.written ?? [];
-      if (!written.some((image) => matches(found, image))) continue;
-      (found === null || found === 'directory' ? removed : restored).push(path);
-    }
-    return { restored, removed };
-  }
-
-  async #record(applied: Applied, changed: { restored: string[]; removed: string[] }): Promise<void> {
+  async #record(applied: Applied, changed: Pick<RepairResult, 'restored' | 'removed'>): Promise<void> {
     const { ledger, held, agent, workspace } = this.#context;
     const { document, findings, checkpoint } = applied;
     const outcome = {

@@ -11,6 +11,7 @@ import type { Expected, Found } from '../files/verdict.js';
 import { openStorage, type Storage } from '../git/storage.js';
 import { findProcesses } from '../lease/processes.js';
 import type { ApprovalState, TurnState } from '../ledger/state.js';
+import { cutRestoreReport, cutRestores } from './cut-restore.js';
 import type {
   InterruptedTurn,
   RecoverReport,
@@ -33,6 +34,8 @@ export async function recoveryReport(
   for (const open of await openTurns(storage, options.all ?? false)) {
     if (open.detectedBy !== null) interrupted.push(await inItsWorkTree(storage, open));
   }
+  for (const cut of await cutRestores(storage, options.all ?? false))
+    interrupted.push(await cutRestoreReport(storage, cut));
   return { interrupted };
 }
 

@@ -23,6 +23,9 @@ export interface RecoveryContext {
   readonly ledger: Ledger;
 }
 
+/** What of a turn its touched paths are told from; a restore outside turns has it too. */
+export type Traces = Pick<TurnState, 'id' | 'invocations' | 'transactions' | 'recovered'>;
+
 export interface TouchedPath {
   readonly path: string;
   /** Oldest first, at least one. */
@@ -44,7 +47,7 @@ export interface Intent {
 /** Intents of the turn's transactions and of those of its calls that `counts` lets in. */
 export async function intentsOf(
   context: RecoveryContext,
-  turn: TurnState,
+  turn: Traces,
   counts: (call: InvocationFold) => boolean,
 ): Promise<{ intents: Intent[]; folders: ReadonlySet<string> }> {
   const intents: Intent[] = [];

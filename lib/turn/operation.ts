@@ -3,8 +3,8 @@
  *
  * It is recorded in the work tree's standing task. A restore holds an operation lease for as long as it takes: no turn can start
  * under it, and it cannot start under another's turn ('lease-held'); from inside a turn it is that turn's own restore.
- * Killed in between, the lease's holder is dead and no turn of it is open, so the next one takes it over at once; what the
- * restore had begun is a prepared transaction, which recovery names and settles.
+ * Killed before its transaction was prepared, it has changed nothing, and the next holder takes the lease over at once; killed
+ * after it, it is interrupted work, which recovery names and settles (lib/recovery/cut-restore.ts).
  */
 import { hasCode } from '../errors.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
@@ -25,12 +25,14 @@ export interface ManualCheckpoint {
   readonly paths?: readonly string[];
 }
 
+const standingTaskOf = (storage: Storage): string => `standing-${ownWorkspace(storage)}`;
+
 /** The task of this work tree that holds what happens outside turns; begun when it is not there. */
 export async function standingTask(storage: Storage): Promise<Ledger> {
   const workspace = ownWorkspace(storage);
   const objective = `what happens outside turns in ${storage.layout.workTree}`;
   return openTask(storage, {
-    task: `standing-${workspace}`,
+    task: standingTaskOf(storage),
     objective,
     standing: true,
     agent: PERSON,
@@ -67,7 +69,8 @@ export async function manualRestore(
   const held = await witnessing(storage, () =>
     acquire(storage, {
       kind: 'operation',
-      task: null,
+      // Named, so that a restore that is killed is found from the lease record alone.
+      task: standingTaskOf(storage),
       turn: null,
       turnKey: null,
       objective: `restore ${request.checkpoint.slice(0, 12)}`,

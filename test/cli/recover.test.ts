@@ -392,3 +392,80 @@ function half(place: Scratch, files: readonly string[]): readonly string[] {
   // The roll forward was killed at the third, and the fourth was never written.
   return files.slice(0, 3);
 }
+
+for (const [action, repair] of [
+  ['--roll-back', 'whole'],
+  ['--roll-forward', 'whole'],
+  ['--keep', 'whole'],
+  ['--roll-back', 'killed'],
+  ['--roll-forward', 'killed'],
+] as const) {
+  test(`a restore killed half way is interrupted work for every verb, and recover ${action} settles it (${repair})`, async (t) => {
+    const place = scratch(t);
+    const files = ['a', 'b', 'c', 'd'];
+    for (const name of files) place.write(name, `${name} then\n`);
+    const { checkpoint } = document(place, ['checkpoint']);
+    const target = workTree(place);
+    for (const name of files) place.write(name, `${name} now\n`);
+    const start = workTree(place);
+    const killed = startDurable(t, place, ['restore', String(checkpoint)], {
+      env: { DURABLE_FAULTS: 'stage.publish:rename:after#2=kill' },
+    });
+    t.is((await killed.ended).signal, 'SIGKILL', killed.said);
+    const mix = workTree(place);
+    t.deepEqual([differences(start, mix).length, differences(mix, target).length], [4, 4]);
+
+    t.is(durable(place, ['run', '--', 'touch', 'ran']).code, 3);
+    t.is(durable(place, ['restore', String(checkpoint)]).code, 3);
+    t.is(durable(place, ['lease', 'release']).code, 3);
+    t.is(durable(place, ['status', '--exit-code']).code, 3);
+    t.regex(durable(place, ['doctor']).stdout, /turn-interrupted .*restore/);
+    t.deepEqual(statesIn(place), [
+      ['a', 'written'],
+      ['b', 'written'],
+      ['c', 'untouched'],
+      ['d', 'untouched'],
+    ]);
+    const [turn] = report(place).interrupted;
+    t.deepEqual([turn?.gitStatusMatches, turn?.invocations], [true, []]);
+    if (repair === 'killed') {
+      const half = startDurable(
+        t,
+        place,
+        ['recover', action === '--roll-back' ? '--roll-forward' : '--roll-back'],
+        {
+          env: { DURABLE_FAULTS: 'stage.publish:rename:after#1=kill' },
+        },
+      );
+      t.is((await half.ended).signal, 'SIGKILL', half.said);
+      t.is(durable(place, ['run', '--', 'touch', 'ran']).code, 3);
+    }
+    const before = workTree(place);
+    const done = document(place, ['recover', action, '--turn', String(turn?.turn)]);
+    t.deepEqual(workTree(place), { '--roll-back': start, '--roll-forward': target, '--keep': mix }[action]);
+    const half = repair === 'killed';
+    const moved = {
+      '--roll-back': half ? ['a', 'b', 'c'] : ['a', 'b'],
+      '--roll-forward': half ? ['a', 'c', 'd'] : ['c', 'd'],
+      '--keep': [],
+    }[action];
+    t.deepEqual([done['turn'], done['restored'], done['removed']], [turn?.turn, moved, []]);
+    t.deepEqual(report(place).interrupted, []);
+    document(place, ['restore', String(done['checkpoint'])]);
+    t.deepEqual(workTree(place), before);
+    t.is(durable(place, ['run', '--', 'true']).code, 0);
+    t.is(durable(place, ['verify']).code, 0);
+  });
+}
+
+test('run --recover settles a restore that was killed, and its turn has a task of its own', async (t) => {
+  const place = scratch(t);
+  const { checkpoint } = document(place, ['checkpoint']);
+  place.write('README', 'now\n');
+  const killed = startDurable(t, place, ['restore', String(checkpoint)], {
+    env: { DURABLE_FAULTS: 'stage.publish:rename:before=kill' },
+  });
+  t.is((await killed.ended).signal, 'SIGKILL', killed.said);
+  t.is(durable(place, ['run', '--recover', 'roll-forward', '--', 'grep', '-qx', 'hello', 'README']).code, 0);
+  t.false(String(last(events(place), 'turn.started')?.['task']).startsWith('standing-'));
+});

@@ -1,4 +1,4 @@
-/** Three checkpoints restored one after the other, by hand; cut in between, the same restore is asked for again. */
+/** Three checkpoints restored one after the other, by hand; cut in between, it is rolled forward, and asked for again. */
 import { openRepository, type Repository } from '../../lib/repository.js';
 import { afterwards, settled } from './aftermath.js';
 import { Judge } from './ledger-judge.js';
@@ -41,6 +41,11 @@ export const restore: Scenario = {
     );
     const repository = await openRepository(dir, host);
     const taken = await checkpoints(repository);
+    // A restore that was cut short comes before any other work, and completing it is one command.
+    if ((await repository.recoveryReport()).interrupted.length > 0) {
+      await repository.recover({ action: 'roll-forward' });
+      findings.push(...settled(dir, [treeAt(next)], `after rolling forward to ${String(next)}`));
+    }
     for (const state of [next, at]) {
       await repository.restore({ checkpoint: taken.get(`state ${String(state)}`) ?? '' });
       findings.push(...settled(dir, [treeAt(state)], `after the restore of ${String(state)}`));

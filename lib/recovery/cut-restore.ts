@@ -1,0 +1,230 @@
+/**
+ * A restore outside turns that was cut short: prepared in the work tree's standing task, and nobody alive is at it.
+ *
+ * It is reported and repaired like an interrupted turn, under its transaction's id: its files are those of its manifest, roll
+ * back puts them to where they were before the restore, roll forward completes it, keep ends it as it is found. Nothing else of
+ * it can be in doubt, since a restore runs no call. Order of the repair as in repair.ts; the restore is settled by the last append,
+ * so killed before that it is still cut short, and what the killed repair moved is known from its own manifest.
+ *
+ * Cost: only the standing task that a lease record names as its holder's is read.
+ */
+import { DurableError, hasCode } from '../errors.js';
+import type { EventDraft } from '../event.js';
+import { takeCheckpoint } from '../files/checkpoint.js';
+import { settledAsFound } from '../files/settle.js';
+import { applyEntries, type TransactionContext } from '../files/transaction.js';
+import type { Storage } from '../git/storage.js';
+import type { Held } from '../lease/hold.js';
+import { cutRestoreOf } from '../lease/open-turn.js';
+import { LEASE_PREFIX, leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { ownWorkspace } from '../lease/take.js';
+import { takeOver } from '../lease/takeover.js';
+import { workspaceId } from '../lease/workspace.js';
+import type { Ledger } from '../ledger/ledger.js';
+import type { TaskState, TransactionState } from '../ledger/state.js';
+import { acquiredDraft } from '../turn/lease-events.js';
+import { STATUS_ARGS } from '../turn/grounding.js';
+import { aimOf } from './aim.js';
+import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
+import { findDrift, parseStatus } from './drift.js';
+import { findingsOf, type Findings } from './findings.js';
+import { writtenInFact } from './outcome.js';
+
+export interface CutRestore {
+  readonly ledger: Ledger;
+  readonly state: TaskState;
+  readonly transaction: TransactionState;
+  readonly record: LeaseRecord;
+  readonly isOfHere: boolean;
+}
+
+/** Of this work tree; with `all`, of every one. Errors: the repository's and the disk's. */
+export async function cutRestores(storage: Storage, all: boolean): Promise<CutRestore[]> {
+  const here = workspaceId(storage, { create: false });
+  const found: CutRestore[] = [];
+  for (const ref of storage.refs.list(LEASE_PREFIX).keys()) {
+    const lease = ref.slice(LEASE_PREFIX.length);
+    const record = (await readLease(storage, lease))?.record;
+    if (record === undefined) continue;
+    const isOfHere =
+      (here !== null && lease === leaseOf(here)) || record.workTree === storage.layout.workTree;
+    const isOver = record.state === 'free' || storage.identity.judge(record.holder).verdict === 'dead';
+    const cut = isOver && (all || isOfHere) ? await cutRestoreOf(storage, record) : null;
+    if (cut !== null) found.push({ ...cut, record, isOfHere });
+  }
+  return found;
+}
+
+/** Reads only. In another work tree its paths cannot be looked at from here, and none are listed. */
+export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promise<InterruptedTurn> {
+  const { files } = cut.isOfHere ? await findingsIn(storage, cut) : { files: [] };
+  const drift = cut.isOfHere ? await driftOf(storage, files) : [];
+  const { event } = cut.transaction.prepared;
+  return {
+    turn: cut.transaction.id,
+    task: cut.state.task,
+    objective: cut.record.objective,
+    agent: event.agent,
+    startedAt: event.at,
+    lastEventAt: event.at,
+    detectedBy: 'recover',
+    invocations: [],
+    files: files.map(({ touched, verdict, sight }) => ({
+      path: touched.path,
+      state: verdict.state,
+      before: verdict.before?.oid ?? null,
+      expected: oidOf(verdict.expected),
+      now: oidOf(sight.found),
+    })),
+    approvals: [],
+    orphans: [],
+    isSceneMissing: false,
+    gitStatusMatches: drift.length === 0,
+    drift,
+  };
+}
+
+/** The cut restore that a person means; null when a turn is meant. Errors: 'ambiguous'. */
+export async function chosenCutRestore(
+  storage: Storage,
+  wanted: string | undefined,
+  turns: readonly string[],
+): Promise<CutRestore | null> {
+  const cut = await cutRestores(storage, false);
+  const named =
+    wanted === undefined ? cut : cut.filter(({ transaction }) => transaction.id.startsWith(wanted));
+  const [chosen] = named;
+  if (chosen === undefined) return null;
+  const candidates = [...named.map(({ transaction }) => transaction.id), ...turns];
+  if (candidates.length > 1)
+    throw new DurableError('ambiguous', { what: 'interrupted turn', id: wanted ?? '', candidates });
+  return chosen;
+}
+
+export interface CutRestoreRepair {
+  readonly action: RepairAction;
+  readonly agent: string;
+  readonly force: boolean;
+}
+
+/** Errors as those of repairing a turn. */
+export async function repairCutRestore(
+  storage: Storage,
+  cut: CutRestore,
+  { action, agent, force }: CutRestoreRepair,
+): Promise<RepairResult> {
+  const { ledger, record } = cut;
+  const { task } = ledger;
+  const { objective } = record;
+  const operation = { kind: 'operation', task, turn: null, turnKey: null } as const;
+  const held = await takeOver(storage, { ...operation, objective, agent, force });
+  const context = { storage, ledger, held, agent, workspace: ownWorkspace(storage), turn: null };
+  try {
+    const result = await repaired(context, action);
+    await held.release();
+    return result;
+  } catch (error) {
+    await held.letGo();
+    throw error;
+  }
+}
+
+const MOST_TRIES = 3;
+
+async function repaired(
+  context: TransactionContext & { readonly held: Held },
+  action: RepairAction,
+): Promise<RepairResult> {
+  const { storage, held } = context;
+  let checkpoint: string | null = null;
+  for (let tries = 1; ; tries += 1) {
+    const cut = await cutRestoreOf(storage, held.record);
+    if (cut === null)
+      throw new DurableError('not-found', { what: 'interrupted turn', id: 'in this work tree' });
+    const findings = await findingsIn(storage, cut);
+    checkpoint ??= await before(context, action, findings);
+    const aim = await aimOf(storage, action, findings);
+    try {
+      const { moves, kept, prune } = aim;
+      if (moves.length > 0) await applyEntries(context, moves, { purpose: 'repair', isKept: false, prune });
+      const changed = writtenInFact(storage, aim, findings);
+      await settle(context, cut, action);
+      return { turn: cut.transaction.id, action, ...changed, kept, checkpoint };
+    } catch (error) {
+      if (!hasCode(error, 'conflict') || tries === MOST_TRIES) throw error;
+    }
+  }
+}
+
+async function before(
+  context: TransactionContext,
+  action: RepairAction,
+  { files }: Findings,
+): Promise<string> {
+  const { storage, ledger, agent, workspace } = context;
+  const taken = await takeCheckpoint(storage, ledger, {
+    message: `before ${action} of a restore that was cut short`,
+    reason: 'before-repair',
+    turn: null,
+    by: { agent, workspace },
+    paths: files.filter(({ sight }) => sight.found !== 'directory').map(({ touched }) => touched.path),
+  });
+  return taken.checkpoint;
+}
+
+async function settle(
+  context: TransactionContext,
+  { transaction: restore }: Pick<CutRestore, 'transaction'>,
+  action: RepairAction,
+): Promise<void> {
+  const { ledger, held, agent, workspace } = context;
+  await ledger.append(
+    async ({ transactions }) => {
+      const drafts: EventDraft[] = [acquiredDraft(held)];
+      for (const transaction of [...transactions.values()].filter(isUnsettled)) {
+        const by = { turn: null, transaction: transaction.id, by: 'recovery' } as const;
+        if (transaction.id !== restore.id || action === 'roll-back')
+          drafts.push({ type: 'transaction.rolled-back', ...by, reason: 'cut short, and ended by a repair' });
+        else if (action === 'roll-forward') drafts.push({ type: 'transaction.committed', ...by });
+        else drafts.push(await settledAsFound(context, transaction));
+      }
+      return [...drafts, { type: 'lease.released', turn: null }];
+    },
+    { lease: held.token, agent, workspace },
+  );
+}
+
+function isUnsettled({ state, prepared }: TransactionState): boolean {
+  return state === 'prepared' && prepared.event.turn === null;
+}
+
+/** The restore is the only intent; repairs of it that were killed since are the displacements. */
+function findingsIn(
+  storage: Storage,
+  { ledger, state, transaction }: Pick<CutRestore, 'ledger' | 'state' | 'transaction'>,
+): Promise<Findings> {
+  const repairs = [...state.transactions.values()].filter(
+    ({ prepared: { event } }) =>
+      event.purpose === 'repair' && event.turn === null && event.seq > transaction.prepared.event.seq,
+  );
+  const { id } = transaction;
+  const turn = { id, invocations: [], recovered: null, transactions: [transaction, ...repairs] };
+  return findingsOf({ storage, ledger }, { state, turn, aftermath: { scene: null, deadBy: null } });
+}
+
+/** There is no baseline: what git status lists beside the restore's paths was there before it. */
+async function driftOf(storage: Storage, files: Findings['files']): Promise<string[]> {
+  const names = new Set(files.map(({ touched }) => touched.path));
+  const { dirty, staged, modified } = parseStatus(await storage.git.output(STATUS_ARGS));
+  const others = new Set([...dirty].filter((path) => !names.has(path)));
+  const touched = files.map(({ touched: { path }, sight: { found } }) => {
+    return { path, now: found === 'directory' || found === 'special' ? null : found };
+  });
+  return findDrift(storage, { dirty: others, staged, modified }, touched);
+}
+
+function oidOf(
+  image: Findings['files'][number]['verdict']['expected'] | 'directory' | 'special',
+): string | null {
+  return image === null || typeof image === 'string' ? null : image.oid;
+}
