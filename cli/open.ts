@@ -1,5 +1,5 @@
 /** One repository for one verb: opened where the caller stands, closed however the verb ends. */
-import { damagedLedgers } from '../lib/doctor.js';
+import { damagedRecords } from '../lib/doctor.js';
 import { openStorage, type Storage } from '../lib/git/storage.js';
 import { healDeadLocks } from '../lib/git/sweep.js';
 import { Repository } from '../lib/repository.js';
@@ -26,7 +26,7 @@ export function withRepository<T>(
   return withStorage(context, (storage) => body(new Repository(storage)));
 }
 
-/** Every reading verb names a ledger whose newest event is damaged; what it prints is then true up to the one before. */
+/** Every reading verb names a damaged lease, and a ledger whose newest event is damaged: what it prints is true up to the one before. */
 export async function noteDamage(context: VerbContext, storage: Storage): Promise<void> {
-  for (const { detail } of await damagedLedgers(storage)) context.output.note(detail);
+  for (const { detail } of await damagedRecords(storage)) context.output.note(detail);
 }

@@ -11,12 +11,12 @@
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { isDurableError } from './errors.js';
+import { hasCode, isDurableError } from './errors.js';
 import { errno } from './git/disk.js';
 import type { Storage } from './git/storage.js';
 import { healDeadLocks } from './git/sweep.js';
 import { readTicket } from './git/tickets.js';
-import { LEASE_PREFIX, readLease } from './lease/record.js';
+import { isDamage, LEASE_PREFIX, leaseRef, newestRecord, readLease } from './lease/record.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
 import { recoveryReport } from './recovery/report.js';
 
@@ -42,7 +42,8 @@ export async function diagnose(storage: Storage, look: Look): Promise<Problem[]>
   const problems: Problem[] = [];
   for (const check of [leases, ledgers, locks, interrupted])
     problems.push(...(await looked(check, storage, look)));
-  return problems;
+  // What one check could not look past, another one may have met as well.
+  return [...new Map(problems.map((one) => [`${one.code} ${one.detail}`, one])).values()];
 }
 
 /** Mends what needs no decision; returns one line for each thing done. Errors: the disk's. */
@@ -50,9 +51,47 @@ export async function mend(storage: Storage): Promise<string[]> {
   const done = healDeadLocks(storage).map((path) => `removed the lock of a dead process: ${path}`);
   for (const task of listTasks(storage)) {
     if (await Ledger.open(storage, task).repair('doctor'))
-      done.push(`set the torn newest event of task ${task} aside`);
+      done.push(`put the ledger of task ${task} back to its newest event that can be read`);
+  }
+  for (const ref of storage.refs.names(LEASE_PREFIX)) {
+    const mended = await mendLease(storage, ref.slice(LEASE_PREFIX.length));
+    if (mended) done.push(`put '${ref}' back to its newest record`);
   }
   return done;
+}
+
+/** From the newest record that is here; where there is none it stays, and is named. */
+async function mendLease(storage: Storage, lease: string): Promise<boolean> {
+  const ref = leaseRef(lease);
+  try {
+    await readLease(storage, lease);
+    return false;
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    const newest = await newestRecord(storage, lease);
+    if (newest === null) return false;
+    const { oid, record } = newest;
+    const from = hasCode(error, 'ref-damaged') ? null : storage.refs.read(ref);
+    const isMended =
+      from === null
+        ? storage.refs.mend(ref, oid)
+        : (await storage.refs.update({ move: { ref, from, to: oid } })).moved;
+    if (isMended && record.task !== null)
+      await observe(storage, record.task, { ref, before: from, after: oid });
+    return isMended;
+  }
+}
+
+async function observe(
+  storage: Storage,
+  task: string,
+  seen: { readonly ref: string; readonly before: string | null; readonly after: string },
+): Promise<void> {
+  const what = "the lease's ref was damaged: it is at its newest record again";
+  await Ledger.open(storage, task).append(
+    () => [{ type: 'git.observed', turn: null, what, ...seen, process: null }],
+    { lease: null, agent: 'doctor', workspace: null },
+  );
 }
 
 async function looked(check: Check, storage: Storage, look: Look): Promise<Problem[]> {
@@ -60,13 +99,13 @@ async function looked(check: Check, storage: Storage, look: Look): Promise<Probl
     return await check(storage, look);
   } catch (error) {
     if (!isDurableError(error)) throw error;
-    return [{ code: error.code, detail: error.message, fix: '' }];
+    return [{ code: error.code, detail: error.message, fix: isDamage(error) ? FIX : '' }];
   }
 }
 
 async function leases(storage: Storage): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const ref of storage.refs.list(LEASE_PREFIX).keys()) {
+  for (const ref of storage.refs.names(LEASE_PREFIX)) {
     const read = async (): Promise<Problem[]> => {
       await readLease(storage, ref.slice(LEASE_PREFIX.length));
       return [];
@@ -93,9 +132,9 @@ async function wholeLedger(ledger: Ledger): Promise<Problem[]> {
   });
 }
 
-/** Ledgers whose newest event cannot be read: every reading verb names them. */
-export function damagedLedgers(storage: Storage): Promise<Problem[]> {
-  return ledgers(storage, { deep: false });
+/** Lease records, and newest events of ledgers, that cannot be read: every reading verb names them. */
+export async function damagedRecords(storage: Storage): Promise<Problem[]> {
+  return [...(await leases(storage)), ...(await ledgers(storage, { deep: false }))];
 }
 
 async function newestEvent(ledger: Ledger): Promise<Problem[]> {

@@ -128,7 +128,7 @@ const SENTENCES: Sentences = {
   'ref-conflict': (f) =>
     `'${f.ref}' cannot be made beside '${f.other}', since one name is a folder of the other; choose another name, or remove it: git update-ref -d ${f.other}`,
   'ref-damaged': (f) =>
-    `'${f.ref}' holds no object id (${f.detail}); type 'git durable doctor', or look for its last value in a clone`,
+    `'${f.ref}' holds no object id (${f.detail}); type 'git durable doctor --fix', or look for its last value in a clone`,
   'object-missing': (f) =>
     `object ${f.oid} is missing (needed: ${f.needed}); type 'git durable doctor', or fetch it from a clone that has it`,
   'object-damaged': (f) => `object ${f.oid} is damaged (${f.detail}); type 'git durable doctor'`,

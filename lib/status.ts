@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import type { ListedApproval } from './decisions/approval.js';
 import { listApprovals } from './decisions/approval.js';
 import type { Storage } from './git/storage.js';
-import { leaseOf, readLease, type LeaseRecord } from './lease/record.js';
+import { leaseOf, seenLease, type LeaseRecord } from './lease/record.js';
 import { workspaceId } from './lease/workspace.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
 import type { RecoverReport } from './recovery/document.js';
@@ -80,7 +80,7 @@ export async function readLeaseStatus(storage: Storage): Promise<LeaseStatus | n
 }
 
 async function heldRecord(storage: Storage, workspace: string | null): Promise<LeaseRecord | null> {
-  const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
+  const current = workspace === null ? null : await seenLease(storage, leaseOf(workspace));
   return current?.record.state === 'held' ? current.record : null;
 }
 

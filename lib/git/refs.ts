@@ -18,7 +18,7 @@
 import { readdirSync, readFileSync, statSync, type Dirent } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { DurableError } from '../errors.js';
+import { DurableError, hasCode } from '../errors.js';
 import type { Host } from '../host.js';
 import type { Locks } from './claims.js';
 import { errno, type Disk } from './disk.js';
@@ -43,6 +43,10 @@ export interface RefStore {
   read(ref: string): string | null;
   /** Every ref that begins with `prefix`, sorted by name. Throws 'ref-damaged'. */
   list(prefix: string): Map<string, string>;
+  /** As the keys of `list`, with those whose value is damaged. */
+  names(prefix: string): string[];
+  /** Gives a ref whose file holds no object id a value. False: it is not damaged. Throws 'ref-locked', disk errors. */
+  mend(ref: string, to: string): boolean;
   /** Throws 'ref-locked' when the time budget (default 10,000 ms) ends, 'ref-conflict', 'ref-damaged', disk errors. */
   update(change: RefChange, budgetMs?: number): Promise<RefOutcome>;
 }
@@ -106,6 +110,35 @@ export class FileRefs implements RefStore {
     }
     for (const [ref, oid] of this.#packed.list(prefix)) if (!found.has(ref)) found.set(ref, oid);
     return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  names(prefix: string): string[] {
+    const loose = looseNames(this.#parts.layout.commonDir, prefix);
+    return [...new Set([...loose, ...[...this.#packed.list(prefix)].map(([ref]) => ref)])].sort();
+  }
+
+  mend(ref: string, to: string): boolean {
+    checkName(ref);
+    const lock = `${this.#path(ref)}.lock`;
+    const busy = this.#take(ref, lock);
+    if (busy !== null) throw new DurableError('ref-locked', { ref, owner: busy, waitedMs: 0 });
+    try {
+      if (!this.#isDamaged(ref)) return false;
+      this.#move({ ref, from: '', to });
+      return true;
+    } finally {
+      this.#parts.locks.release(lock);
+    }
+  }
+
+  #isDamaged(ref: string): boolean {
+    try {
+      this.read(ref);
+      return false;
+    } catch (error) {
+      if (hasCode(error, 'ref-damaged')) return true;
+      throw error;
+    }
   }
 
   /** One try, without waiting: all locks or none. */

@@ -16,11 +16,12 @@
  */
 import * as v from 'valibot';
 import { canonicalJson } from '../canonical.js';
-import { DurableError } from '../errors.js';
+import { DurableError, hasCode, isDurableError } from '../errors.js';
 import { SCHEMAS } from '../event.js';
 import { freshId } from '../host.js';
 import { commitBody, parseCommit, treeBody, type GitObject } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
+import { allCommits } from '../ledger/torn.js';
 
 export const LEASE_PREFIX = 'refs/durable/leases/';
 const RECORD_VERSION = 1;
@@ -99,10 +100,79 @@ export async function readLease(storage: Storage, lease: string): Promise<Curren
     const known = decoded(storage).get(oid);
     if (known !== undefined) return { oid, record: known };
     const object = await storage.objects.read(oid);
-    if (object !== undefined) return { oid, record: remember(storage, oid, decodeRecord(oid, object)) };
+    if (object !== undefined) return { oid, record: remember(storage, oid, recordAt(ref, oid, object)) };
     // A renewal drops the record it superseded: gone and moved on is normal, gone and still named is damage.
     if (storage.refs.read(ref) === oid) throw new DurableError('object-missing', { oid, needed: ref });
   }
+}
+
+/**
+ * As `readLease`, for who only looks: where the ref is damaged, or at something else, the newest record of this lease that is here.
+ * Nothing is decided by compare-and-swap against it. Errors: the disk's.
+ */
+export async function seenLease(storage: Storage, lease: string): Promise<CurrentLease | null> {
+  try {
+    return await readLease(storage, lease);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return newestRecord(storage, lease);
+  }
+}
+
+/** Whether the ref of the lease has to be mended. */
+export function isDamage(error: unknown): boolean {
+  return (
+    hasCode(error, 'ref-damaged') || hasCode(error, 'object-missing') || hasCode(error, 'object-damaged')
+  );
+}
+
+/**
+ * The record with the highest epoch, and of these the last renewed, among all objects: superseded ones are removed, so there
+ * is rarely more than one. Null when none is here.
+ */
+export async function newestRecord(storage: Storage, lease: string): Promise<CurrentLease | null> {
+  let newest: CurrentLease | null = null;
+  for (const oid of await allCommits(storage)) {
+    const record = await recordIn(storage, lease, oid);
+    if (record === null) continue;
+    const then = newest?.record;
+    const isNewer =
+      then === undefined ||
+      record.epoch > then.epoch ||
+      (record.epoch === then.epoch && record.renewedAt > then.renewedAt);
+    if (isNewer) newest = { oid, record };
+  }
+  return newest;
+}
+
+async function recordIn(storage: Storage, lease: string, oid: string): Promise<LeaseRecord | null> {
+  try {
+    const object = await storage.objects.read(oid);
+    return object === undefined ? null : ownRecord(lease, oid, object);
+  } catch (error) {
+    if (isDurableError(error)) return null;
+    throw error;
+  }
+}
+
+/** Names the ref, which is what has to be mended. */
+function recordAt(ref: string, oid: string, object: GitObject): LeaseRecord {
+  try {
+    return ownRecord(ref.slice(LEASE_PREFIX.length), oid, object);
+  } catch (error) {
+    if (!hasCode(error, 'object-damaged')) throw error;
+    const detail = `'${ref}' is at it, and it is no record of that lease: ${error.fields.detail}`;
+    throw new DurableError('object-damaged', { oid, detail }, error);
+  }
+}
+
+function ownRecord(lease: string, oid: string, object: GitObject): LeaseRecord {
+  const record = decodeRecord(oid, object);
+  if (record.lease === lease) return record;
+  throw new DurableError('object-damaged', {
+    oid,
+    detail: `a record of lease ${record.lease}, not of ${lease}`,
+  });
 }
 
 /**

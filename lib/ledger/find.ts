@@ -10,6 +10,7 @@ import type { Storage } from '../git/storage.js';
 import { decodeIn } from './load.js';
 import { listTasks, TASKS_PREFIX } from './ledger.js';
 import { rawEvents } from './stream.js';
+import { readableTip } from './torn.js';
 
 export type FoundAs =
   'commit' | 'seq' | 'task' | 'turn' | 'invocation' | 'approval' | 'conflict' | 'transaction' | 'checkpoint';
@@ -51,7 +52,9 @@ interface Search {
 
 async function findIn(storage: Storage, search: Search): Promise<Found[]> {
   const { task, prefix, onDamage } = search;
-  const to = storage.refs.read(`${TASKS_PREFIX}${task}`);
+  const { commit: to, damage } = await readableTip(storage, task, `${TASKS_PREFIX}${task}`);
+  if (damage !== null && onDamage === undefined) throw damage;
+  if (damage !== null) onDamage?.(damage);
   if (to === null) return [];
   const found: Found[] = [];
   try {

@@ -23,7 +23,7 @@ import type { AppendBy } from './plan.js';
 import { repairTip } from './repair.js';
 import type { LedgerHead, TaskState } from './state.js';
 import { rawEvents } from './stream.js';
-import { eventBefore } from './torn.js';
+import { eventBefore, readableTip, readTip } from './torn.js';
 import { verifyLedger, type Verification } from './verify.js';
 
 export const TASKS_PREFIX = 'refs/durable/tasks/';
@@ -85,20 +85,22 @@ export class Ledger {
 
   /** Errors: 'ledger-damaged' (see `readable`), 'version-unsupported'. */
   async state(): Promise<TaskState> {
-    return this.#at(this.#storage.refs.read(this.ref));
+    const { commit, damage } = await readTip(this.#storage, this.task, this.ref);
+    if (damage !== null) throw damage;
+    return this.#at(commit);
   }
 
   /** As `state`, but goes back to the newest readable event when the newest is damaged. Errors: 'version-unsupported'. */
   async readable(): Promise<Readable> {
-    const head = this.#storage.refs.read(this.ref);
+    const { commit: head, damage } = await readTip(this.#storage, this.task, this.ref);
     try {
-      return { state: await this.#at(head), damage: null };
+      return { state: await this.#at(head), damage };
     } catch (error) {
       if (head === null || !hasCode(error, 'ledger-damaged')) throw error;
       const before = await eventBefore(this.#storage, this.task, error.fields.commit ?? head, null);
       const state =
         before === null ? initialState(this.task) : await loadState(this.#storage, this.task, before);
-      return { state, damage: error };
+      return { state, damage: damage ?? error };
     }
   }
 
@@ -107,15 +109,14 @@ export class Ledger {
     try {
       return await append(this.#appendTo(), decide, by);
     } catch (error) {
-      if (!hasCode(error, 'ledger-damaged') || !(await this.repair(by.agent))) throw error;
+      if (!hasCode(error, 'ledger-damaged') || !(await this.#repair(by.agent, false))) throw error;
       return append(this.#appendTo(), decide, by);
     }
   }
 
-  /** Sets a torn newest event aside (lib/ledger/repair.ts). True when it did. */
+  /** Sets a torn newest event aside, and mends a damaged ref (lib/ledger/repair.ts). True when it did. */
   async repair(agent: string): Promise<boolean> {
-    const repaired = await repairTip(this.#storage, { task: this.task, ref: this.ref, agent });
-    return repaired !== null;
+    return this.#repair(agent, true);
   }
 
   /** Oldest first. Errors: 'ledger-damaged' after all that can be read, 'version-unsupported'. */
@@ -142,6 +143,11 @@ export class Ledger {
   /** Never throws for damage: it becomes a finding. */
   verify(): Promise<Verification> {
     return verifyLedger(this.#storage, { task: this.task, ref: this.ref });
+  }
+
+  async #repair(agent: string, isAsked: boolean): Promise<boolean> {
+    const of = { task: this.task, ref: this.ref, agent, isAsked };
+    return (await repairTip(this.#storage, of)) !== null;
   }
 
   async #at(head: string | null): Promise<TaskState> {
@@ -190,8 +196,13 @@ export class Ledger {
   }
 
   async *#stream(options: StreamOptions, oldestFirst: boolean): AsyncGenerator<Recorded, void> {
-    const to = options.to ?? this.#storage.refs.read(this.ref);
-    if (to === null) return;
+    const tip = await readableTip(this.#storage, this.task, this.ref);
+    const damage = options.to === undefined ? tip.damage : null;
+    const to = options.to ?? tip.commit;
+    if (to === null) {
+      if (damage !== null) throw damage;
+      return;
+    }
     const range = { after: options.after ?? null, to, oldestFirst };
     for await (const batch of rawEvents(this.#storage, this.task, range)) {
       for (const { message, commit } of batch) {
@@ -199,6 +210,8 @@ export class Ledger {
         if (options.type === undefined || recorded.event.type === options.type) yield recorded;
       }
     }
+    // All that can be read was given, and the caller is told that its end is not known from the ref.
+    if (damage !== null) throw damage;
   }
 }
 
@@ -232,7 +245,7 @@ export async function openTask(storage: Storage, options: OpenTask): Promise<Led
   return ledger;
 }
 
-/** Ids of all tasks that have a ledger here, sorted. */
+/** Ids of all tasks that have a ledger here, sorted; those too whose ref is damaged. */
 export function listTasks(storage: Storage): string[] {
-  return [...storage.refs.list(TASKS_PREFIX).keys()].map((ref) => ref.slice(TASKS_PREFIX.length)).sort();
+  return storage.refs.names(TASKS_PREFIX).map((ref) => ref.slice(TASKS_PREFIX.length));
 }

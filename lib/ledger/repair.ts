@@ -8,6 +8,9 @@
  *   1. what is left of the object goes to `<common git dir>/durable/torn/<id>` (kept: it is evidence, and fsck is clean)
  *   2. one compare-and-swap moves the ledger from the torn event to a `git.observed` that follows the one before it and
  *      names both: the record and the repair are one ref move
+ *
+ * A ref that holds no object id (torn, emptied), or that somebody moved to what is no event of its task, is mended by the
+ * second step alone, from the newest event of the task that is here.
  */
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,16 +23,18 @@ import { readTicket } from '../git/tickets.js';
 import { loadState } from './load.js';
 import { encodeEvent, validated } from './message.js';
 import type { TaskState } from './state.js';
-import { eventBefore, tornPath } from './torn.js';
+import { eventBefore, isForeign, readTip, tornPath } from './torn.js';
 
 export interface RepairOf {
   readonly task: string;
   readonly ref: string;
   readonly agent: string;
+  /** Whether a damaged or misplaced ref is mended too: somebody asked for it. An append sets a torn event aside only. */
+  readonly isAsked: boolean;
 }
 
 export interface Repaired {
-  readonly torn: string;
+  readonly torn: string | null;
   readonly before: string;
   /** The `git.observed` that is the newest event now. */
   readonly observed: string;
@@ -37,18 +42,42 @@ export interface Repaired {
 
 /** Null when there is nothing to repair, or it is not safe. Errors: those of the disk and of `refs.update`. */
 export async function repairTip(storage: Storage, of: RepairOf): Promise<Repaired | null> {
-  const torn = storage.refs.read(of.ref);
-  if (torn === null || !(await isGone(storage, torn)) || otherLiving(storage)) return null;
+  const { commit: torn, damage } = await readTip(storage, of.task, of.ref);
+  if (torn === null || otherLiving(storage)) return null;
+  if (damage !== null && !of.isAsked) return null;
+  if (damage !== null) return followed(storage, { ...of, torn: null, before: torn, what: REF_REWRITTEN });
+  const isElsewhere = await isForeign(storage, of.task, torn);
+  if (isElsewhere ? !of.isAsked : !(await isGone(storage, torn))) return null;
   const before = await eventBefore(storage, of.task, torn, null);
   if (before === null) return null;
+  return followed(storage, { ...of, torn, before, what: isElsewhere ? REF_ELSEWHERE : TORN });
+}
+
+const TORN = 'a torn newest event was set aside';
+const REF_REWRITTEN = "the ledger's ref held no object id: it is at the newest event that is here again";
+const REF_ELSEWHERE =
+  "the ledger's ref was at no event of its task: it is at the newest event that is here again";
+
+interface Following extends RepairOf {
+  /** What the ref says; null when it is no object id. */
+  readonly torn: string | null;
+  readonly before: string;
+  readonly what: string;
+}
+
+/** One more event after `before`, which says what was done, and the ref at it. */
+async function followed(storage: Storage, of: Following): Promise<Repaired | null> {
+  const { ref, torn, before } = of;
   const state = await loadState(storage, of.task, before).catch(unreadable);
   if (state === null) return null;
-  setAside(storage, torn);
-  const body = observation(storage, state, { ...of, torn });
+  if (torn !== null && of.what === TORN) setAside(storage, torn);
   await storage.objects.write('tree', treeBody([]));
-  const observed = await storage.objects.write('commit', body);
-  const outcome = await storage.refs.update({ move: { ref: of.ref, from: torn, to: observed } });
-  return outcome.moved ? { torn, before, observed } : null;
+  const observed = await storage.objects.write('commit', observation(storage, state, of));
+  const isMoved =
+    torn === null
+      ? storage.refs.mend(ref, observed)
+      : (await storage.refs.update({ move: { ref, from: torn, to: observed } })).moved;
+  return isMoved ? { torn, before, observed } : null;
 }
 
 /** Nowhere, or only in pieces; an object of another kind or text is damage of another sort, and stays for a person. */
@@ -96,7 +125,7 @@ function setAside(storage: Storage, torn: string): void {
   for (const path of [loose, journal]) storage.disk.unlink('ledger.torn', path);
 }
 
-function observation(storage: Storage, state: TaskState, of: RepairOf & { readonly torn: string }): Buffer {
+function observation(storage: Storage, state: TaskState, of: Following): Buffer {
   const at = storage.host.now();
   const event: Event = validated(
     'git.observed',
@@ -113,7 +142,7 @@ function observation(storage: Storage, state: TaskState, of: RepairOf & { readon
       lease: null,
       epoch: null,
       key: null,
-      what: 'a torn newest event was set aside',
+      what: of.what,
       ref: of.ref,
       before: of.torn,
       after: state.head?.commit ?? null,

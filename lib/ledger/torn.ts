@@ -9,7 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { constants, inflateSync } from 'node:zlib';
-import { isDurableError } from '../errors.js';
+import { DurableError, hasCode, isDurableError } from '../errors.js';
 import { errno } from '../git/disk.js';
 import { parseCommit, type GitObject } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
@@ -29,6 +29,43 @@ export async function eventBefore(
   if (parent !== null && (await seqOf(storage, task, parent)) !== null) return parent;
   const journalled = await numbered(storage, task, storage.loose.journalled());
   return pick(journalled, seq) ?? pick(await numbered(storage, task, await allCommits(storage)), seq);
+}
+
+/** The ref of a ledger as far as it can be told. */
+export interface Tip {
+  /** What the ref says; where it says nothing that is an id, the newest event of the task that is here. */
+  readonly commit: string | null;
+  readonly damage: DurableError<'ledger-damaged'> | null;
+}
+
+/** Throws nothing for a damaged ref. Errors: the disk's. */
+export async function readTip(storage: Storage, task: string, ref: string): Promise<Tip> {
+  try {
+    return { commit: storage.refs.read(ref), damage: null };
+  } catch (error) {
+    if (!hasCode(error, 'ref-damaged')) throw error;
+    const detail = `'${ref}' holds no object id, ${error.fields.detail}`;
+    const damage = new DurableError('ledger-damaged', { task, commit: null, detail }, error);
+    return { commit: await eventBefore(storage, task, '', null), damage };
+  }
+}
+
+/** As `readTip`, but looks whether the ref is at an event of the task at all: for who reads from there backwards. */
+export async function readableTip(storage: Storage, task: string, ref: string): Promise<Tip> {
+  const tip = await readTip(storage, task, ref);
+  const { commit } = tip;
+  if (tip.damage !== null || commit === null || !(await isForeign(storage, task, commit))) return tip;
+  const damage = new DurableError('ledger-damaged', { task, commit, detail: 'it is no event of this task' });
+  return { commit: await eventBefore(storage, task, '', null), damage };
+}
+
+/** True when the object is there, whole, and no event of this task: a ref was moved to it by somebody else. */
+export async function isForeign(storage: Storage, task: string, oid: string): Promise<boolean> {
+  const object = await readable(storage, oid);
+  if (object === undefined) return false;
+  return (
+    object.type !== 'commit' || !parseCommit(object.body).message.includes(`"task":${JSON.stringify(task)}`)
+  );
 }
 
 function parentInRemains(storage: Storage, commit: string): string | null {
@@ -75,7 +112,8 @@ function inflatedOrNull(bytes: Buffer): Buffer | null {
   }
 }
 
-async function allCommits(storage: Storage): Promise<string[]> {
+/** Every commit that is here, reachable or not. */
+export async function allCommits(storage: Storage): Promise<string[]> {
   const format = '--batch-check=%(objecttype) %(objectname)';
   const { stdout } = await storage.git.run(['cat-file', '--batch-all-objects', '--unordered', format]);
   return [...stdout.toString('latin1').matchAll(/^commit ([0-9a-f]+)$/gm)].map((match) => match[1] ?? '');

@@ -75,6 +75,7 @@ export async function verifyLedger(storage: Storage, { task, ref }: VerifyOf): P
   try {
     head = storage.refs.read(ref);
     if (head !== null) await verifier.run(head);
+    storage.refs.read(`${CONTENTS_PREFIX}${task}`);
   } catch (error) {
     if (!isDurableError(error)) throw error;
     verifier.broken('ref-damaged', error.message);
@@ -101,7 +102,7 @@ class Verifier {
     this.#task = task;
     this.#state = initialState(task);
     this.#emptyTree = storage.objects.hash('tree', treeBody([]));
-    const kept = storage.refs.list(CONTENTS_PREFIX).has(`${CONTENTS_PREFIX}${task}`);
+    const kept = storage.refs.names(CONTENTS_PREFIX).includes(`${CONTENTS_PREFIX}${task}`);
     this.#contents = kept ? new ContentsCheck(storage) : null;
   }
 

@@ -16,7 +16,7 @@ import { applyEntries, type TransactionContext } from '../files/transaction.js';
 import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
 import { cutRestoreOf } from '../lease/open-turn.js';
-import { LEASE_PREFIX, leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { LEASE_PREFIX, leaseOf, seenLease, type LeaseRecord } from '../lease/record.js';
 import { ownWorkspace } from '../lease/take.js';
 import { takeOver } from '../lease/takeover.js';
 import { workspaceId } from '../lease/workspace.js';
@@ -42,9 +42,9 @@ export interface CutRestore {
 export async function cutRestores(storage: Storage, all: boolean): Promise<CutRestore[]> {
   const here = workspaceId(storage, { create: false });
   const found: CutRestore[] = [];
-  for (const ref of storage.refs.list(LEASE_PREFIX).keys()) {
+  for (const ref of storage.refs.names(LEASE_PREFIX)) {
     const lease = ref.slice(LEASE_PREFIX.length);
-    const record = (await readLease(storage, lease))?.record;
+    const record = (await seenLease(storage, lease))?.record;
     if (record === undefined) continue;
     const isOfHere =
       (here !== null && lease === leaseOf(here)) || record.workTree === storage.layout.workTree;

@@ -12,7 +12,7 @@
 import { DurableError, hasCode } from '../errors.js';
 import type { HolderRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
-import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { leaseOf, seenLease, type LeaseRecord } from '../lease/record.js';
 import { ownWorkspace } from '../lease/take.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
@@ -52,7 +52,7 @@ export async function openTurnIn(
   const turn = state?.turn ?? null;
   if (state === null || turn === null || turn.state === 'finished' || turn.state === 'recovered') return null;
   const { workspace } = turn.started.event;
-  const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
+  const current = workspace === null ? null : await seenLease(storage, leaseOf(workspace));
   const record = current?.record ?? null;
   const isOfHere = workspace === here || record?.workTree === storage.layout.workTree;
   return { ledger, state, turn, record, detectedBy: detected(storage, turn, record), isOfHere };

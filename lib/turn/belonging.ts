@@ -9,13 +9,13 @@
 import { digest } from '../canonical.js';
 import type { Storage } from '../git/storage.js';
 import { entryOf, MARKER, type ProcessIdentity } from '../lease/processes.js';
-import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lease/record.js';
+import { LEASE_PREFIX, seenLease, type LeaseRecord } from '../lease/record.js';
 import { Ledger } from '../ledger/ledger.js';
 
 /** True when the caller belongs to any turn or operation of this repository, of whichever work tree. */
 export async function insideTurn(storage: Storage): Promise<boolean> {
-  for (const ref of storage.refs.list(LEASE_PREFIX).keys()) {
-    const record = (await readLease(storage, ref.slice(LEASE_PREFIX.length)))?.record;
+  for (const ref of storage.refs.names(LEASE_PREFIX)) {
+    const record = (await seenLease(storage, ref.slice(LEASE_PREFIX.length)))?.record;
     if (record?.state === 'held' && (await belongsTo(storage, record))) return true;
   }
   return false;

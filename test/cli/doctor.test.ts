@@ -1,8 +1,8 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { document, events } from '../helpers/events.js';
-import { stateOf, until } from '../helpers/processes.js';
+import { document, events, last } from '../helpers/events.js';
+import { processesNaming, stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -158,3 +158,71 @@ test('a damaged newest event is named on standard error by every verb that reads
     t.is(stderr.split(`is damaged at ${tip}`).length, 2, `${words.join(' ')}: ${stderr}`);
   }
 });
+
+type Damage = readonly [name: string, bytes: (place: Scratch) => string];
+
+const DAMAGES: readonly Damage[] = [
+  ['empty', () => ''],
+  ['torn', (place) => place.git('rev-parse', 'HEAD').slice(0, 17)],
+  ['garbage', () => 'not an id\n'],
+  ["at a commit of the user's", (place) => `${place.git('rev-parse', 'HEAD')}\n`],
+  ['at a blob', (place) => `${place.git('rev-parse', 'HEAD:README')}\n`],
+];
+
+const DAMAGED: readonly (readonly [kind: 'ledger' | 'lease', folder: string, ...Damage])[] = DAMAGES.map(
+  // Each damage once for each kind would be minutes: what the two have in common is read by the same code.
+  ([name, bytes], index) =>
+    index % 2 === 0 ? ['ledger', 'tasks', name, bytes] : ['lease', 'leases', name, bytes],
+);
+
+for (const [kind, folder, name, bytes] of DAMAGED) {
+  test(`a ref of a ${kind} that is ${name} is named by every verb that reads, hides nothing, and doctor --fix mends it`, async (t) => {
+    const place = scratch(t);
+    const running = startDurable(t, place, [
+      'run',
+      '--',
+      'sh',
+      '-c',
+      'echo written > README; echo on; read -r _',
+    ]);
+    t.is(await running.line(), 'on');
+    process.kill(running.pid, 'SIGKILL');
+    await running.ended;
+    running.child.stdin.end('\n');
+    await until('the keeper is gone', () => processesNaming(place.dir).length === 0);
+    const before = events(place);
+    const ref = place.git('for-each-ref', '--format=%(refname)', `refs/durable/${folder}`);
+    const value = place.git('rev-parse', ref);
+    writeFileSync(join(place.dir, '.git', ref), bytes(place));
+
+    const named = kind === 'ledger' ? /the ledger of task \S+ is damaged at / : /'refs\/durable\/leases/;
+    const readers = [['status'], ['recover'], ['lease'], ['approvals']];
+    // These read no lease.
+    if (kind === 'ledger') readers.push(['log'], ['checkpoints']);
+    for (const words of readers) {
+      const ran = durable(place, words);
+      t.regex(ran.stderr, named, words.join(' '));
+      t.notRegex(ran.stderr, /defect/);
+      t.not(ran.stdout, '', words.join(' '));
+    }
+    t.deepEqual(events(place), before);
+    t.is(document<{ interrupted: unknown[] }>(place, ['recover'], { codes: [3] }).interrupted.length, 1);
+    if (kind === 'ledger') t.is(durable(place, ['verify']).code, 5);
+    t.is(durable(place, ['run', '--', 'touch', 'ran']).code, kind === 'ledger' ? 3 : 1);
+    if (kind === 'lease')
+      t.is(problems(place).filter(({ fix }) => fix === 'git durable doctor --fix').length, 1);
+
+    t.deepEqual(
+      problems(place, '--fix').map(({ code }) => code),
+      ['turn-interrupted'],
+    );
+    t.is(durable(place, ['verify']).code, 0);
+    const after = events(place);
+    t.deepEqual(after.slice(0, before.length), before);
+    t.regex(String(last(after, 'git.observed')?.['what']), /newest/);
+    if (kind === 'lease') t.is(place.git('rev-parse', ref), value);
+    t.is(durable(place, ['recover', '--roll-back']).code, 0);
+    t.is(durable(place, ['run', '--', 'grep', '-qx', 'hello', 'README']).code, 0);
+    t.is(place.git('fsck', '--strict', '--no-dangling'), '');
+  });
+}
