@@ -41,6 +41,7 @@ const BY_ERROR: { readonly [C in ErrorCode]: ExitCode } = {
   'version-unsupported': EXIT.failed,
   'lease-held': EXIT.refused,
   'lease-lost': EXIT.refused,
+  'index-locked': EXIT.refused,
   'lease-unproven': EXIT.refused,
   'recovery-needed': EXIT.attention,
   'turn-claimed': EXIT.refused,

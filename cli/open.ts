@@ -1,7 +1,7 @@
 /** One repository for one verb: opened where the caller stands, closed however the verb ends. */
 import { damagedRecords } from '../lib/doctor.js';
 import { openStorage, type Storage } from '../lib/git/storage.js';
-import { healDeadLocks } from '../lib/git/sweep.js';
+import { healFences } from '../lib/fence/heal.js';
 import { Repository } from '../lib/repository.js';
 import type { VerbContext } from './verb.js';
 
@@ -11,7 +11,7 @@ export async function withStorage<T>(
 ): Promise<T> {
   const storage = await openStorage(context.dir, context.host);
   // No lock outlives its owner by more than one command, whichever command that is.
-  healDeadLocks(storage);
+  healFences(storage);
   try {
     return await body(storage);
   } finally {

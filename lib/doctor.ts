@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { hasCode, isDurableError } from './errors.js';
 import { errno } from './git/disk.js';
 import type { Storage } from './git/storage.js';
-import { healDeadLocks } from './git/sweep.js';
+import { healFences } from './fence/heal.js';
 import { readTicket } from './git/tickets.js';
 import { isDamage, LEASE_PREFIX, leaseRef, newestRecord, readLease } from './lease/record.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
@@ -48,7 +48,7 @@ export async function diagnose(storage: Storage, look: Look): Promise<Problem[]>
 
 /** Mends what needs no decision; returns one line for each thing done. Errors: the disk's. */
 export async function mend(storage: Storage): Promise<string[]> {
-  const done = healDeadLocks(storage).map((path) => `removed the lock of a dead process: ${path}`);
+  const done = healFences(storage).map((path) => `removed the lock of a dead process: ${path}`);
   for (const task of listTasks(storage)) {
     if (await Ledger.open(storage, task).repair('doctor'))
       done.push(`put the ledger of task ${task} back to its newest event that can be read`);

@@ -44,6 +44,7 @@ export interface ErrorFields {
   // lease
   'lease-held': { lease: string; holder: HolderSummary; why: string };
   'lease-lost': { lease: string; detail: string };
+  'index-locked': { path: string; owner: string; waitedMs: number };
   'lease-unproven': { lease: string; holder: HolderSummary; why: string; waitMs: number };
   'recovery-needed': { task: string; turn: string; objective: string };
   // turns
@@ -145,6 +146,8 @@ const SENTENCES: Sentences = {
     `${f.where} is written in version ${String(f.found)} of the format and this program reads up to ${String(f.supported)}; install a git-durable that reads version ${String(f.found)}`,
   'lease-held': (f) =>
     `the work tree is held by ${who(f.holder)} (${f.why}); wait for it, or work in a linked one: git worktree add ../other`,
+  'index-locked': (f) =>
+    `'${f.path}' stayed locked by ${f.owner} for ${String(f.waitedMs)} ms; let that git end; when none is running: rm '${f.path}'`,
   'lease-lost': (f) =>
     `the lease ${f.lease} is no longer this turn's (${f.detail}); stop, and type 'git durable status'`,
   'lease-unproven': (f) =>

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { ListedApproval } from './decisions/approval.js';
 import { listApprovals } from './decisions/approval.js';
+import { fenceHealth, type FenceHealth } from './fence/health.js';
 import type { Storage } from './git/storage.js';
 import { leaseOf, seenLease, type LeaseRecord } from './lease/record.js';
 import { workspaceId } from './lease/workspace.js';
@@ -22,11 +23,7 @@ export interface Status {
   readonly approvals: number;
   readonly conflicts: number;
   readonly orphans: number;
-  readonly fence: {
-    readonly mode: 'strict' | 'hooks' | 'off';
-    readonly healthy: boolean;
-    readonly problems: readonly string[];
-  };
+  readonly fence: FenceHealth;
 }
 
 export interface LeaseStatus {
@@ -68,8 +65,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
     approvals: approvals.filter(isPending).length,
     conflicts,
     orphans: report.interrupted.reduce((sum, turn) => sum + turn.orphans.length, 0),
-    // The fence is not built yet: nothing is refused, and nothing is claimed.
-    fence: { mode: 'off', healthy: true, problems: [] },
+    fence: fenceHealth(storage, record),
   };
 }
 

@@ -46,6 +46,11 @@ export const SITES = [
   'maintenance.hold', // gc.pid
   'maintenance.drop',
   'keeper.start', // the keeper process
+  // lib/fence: index.lock and what hooks read (PROTOCOL.md 25 to 29)
+  'fence.lock', // link(ticket, index.lock), before the lease is claimed
+  'fence.pid', // the pid of the holder, as newer git names it to whom it refuses
+  'fence.state', // who holds the work tree, for hooks in sh
+  'fence.lower', // all of that goes, once the turn's end is recorded, or the owner is proven dead
   // lib/ledger
   'ledger.settle', // an event found instead of written is flushed before its receipt
   'ledger.torn', // what is left of a torn newest event goes aside

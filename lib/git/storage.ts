@@ -24,6 +24,10 @@ export interface Settings {
   readonly maxFileSize: number;
   /** durable.ttl in milliseconds. */
   readonly ttlMs: number;
+  /** durable.fence: what refuses a person's git while a turn is open. */
+  readonly fence: 'strict' | 'hooks' | 'off';
+  /** durable.lockWait in milliseconds: how long the start of a turn waits for a live git. */
+  readonly lockWaitMs: number;
 }
 
 export interface Storage {
@@ -78,6 +82,8 @@ function settingsOf(config: Config): Settings {
     fsync: bool(config, 'durable.fsync', true),
     maxFileSize: size(config, 'durable.maxfilesize', 64 * 1024 * 1024),
     ttlMs: size(config, 'durable.ttl', 30) * 1000,
+    fence: fence(config),
+    lockWaitMs: size(config, 'durable.lockwait', 10) * 1000,
   };
 }
 
@@ -88,6 +94,12 @@ function bool(config: Config, key: string, otherwise: boolean): boolean {
   if (['true', 'yes', 'on', '1'].includes(text)) return true;
   if (['false', 'no', 'off', '0', ''].includes(text)) return false;
   throw unreadable(key, text, 'true or false');
+}
+
+function fence(config: Config): Settings['fence'] {
+  const text = config.get('durable.fence')?.toLowerCase() ?? 'strict';
+  if (text === 'strict' || text === 'hooks' || text === 'off') return text;
+  throw unreadable('durable.fence', text, 'strict, hooks or off');
 }
 
 /** As git reads integers: k, m and g are powers of 1024. */

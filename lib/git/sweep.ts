@@ -9,24 +9,28 @@ import { hasCode } from '../errors.js';
 import { errno } from './disk.js';
 import type { Layout } from './layout.js';
 import type { Storage } from './storage.js';
-import { readTicket } from './tickets.js';
+import { readTicket, type Ticket } from './tickets.js';
 
 /** How many owners and claims went. */
 export function sweepLitter(storage: Storage): { readonly tickets: number; readonly claims: number } {
   return { tickets: storage.tickets.sweep(), claims: storage.locks.sweep(lockPaths(storage.layout)) };
 }
 
+/** Done under the claim, just before a dead owner's lock goes: what its orphans could still publish is taken away. */
+export type BeforeUnlock = (path: string, dead: Ticket) => void;
+
 /**
  * Removes every lock of ours whose owner is proven dead, by the claim chain, and the new value that a dead owner left beside
  * its ref; returns their paths. A git dir that cannot be written, or is full, keeps them: reading goes on.
  */
-export function healDeadLocks(storage: Storage): string[] {
+export function healDeadLocks(storage: Storage, before: BeforeUnlock = () => undefined): string[] {
   const { layout, locks, disk } = storage;
   try {
     const paths = lockPaths(layout);
     const removed = paths.filter((path) => {
       const healing = locks.heal(path, (dead) => {
         disk.unlink('claim.unlock', path.replace(/lock$/, `${dead.id}.lock`));
+        before(path, dead);
       });
       return healing.state === 'removed';
     });

@@ -29,6 +29,8 @@ const ticketSchema = v.object({
   host: v.string(),
   hostname: v.string(),
   text: v.string(),
+  /** The turn whose fence a lock is; absent in a process's own ticket. */
+  turn: v.optional(v.string()),
 });
 
 /** What a lock of ours says about its owner. */
@@ -95,6 +97,14 @@ export class Tickets {
     return `${this.path}.${String(this.#temps)}`;
   }
 
+  /**
+   * A ticket of its own for one lock that outlives this process: owned by `owner`, whose death frees it. The caller links it
+   * and drops the file, since the lock itself is the ticket then.
+   */
+  issueFor(owner: { pid: number; start: string }, more: { text: string; turn: string }): string {
+    return this.#write(freshId(this.#host), owner, more).path;
+  }
+
   /** Orderly exit. Locks that are still held keep their owner's name and are healed by others. */
   drop(): void {
     if (this.#mine !== undefined) this.#disk.unlink('ticket.drop', this.#mine.path);
@@ -126,25 +136,25 @@ export class Tickets {
   }
 
   #issue(): { id: string; path: string; inode: bigint } {
-    const id = freshId(this.#host);
-    const path = join(this.#dir, id);
-    const here = this.#identity.here();
     const self = this.#identity.self();
-    const ticket: Ticket = {
-      v: 1,
-      id,
-      pid: self.pid,
-      start: self.start,
-      boot: here.bootId,
-      pidNamespace: here.pidNamespace,
-      host: here.hostId,
-      hostname: here.hostname,
-      text: `a lock of git-durable, held by process ${String(self.pid)} on ${here.hostname}; it goes when that process lets go or is dead`,
-    };
+    const { hostname } = this.#identity.here();
+    const text = `a lock of git-durable, held by process ${String(self.pid)} on ${hostname}; it goes when that process lets go or is dead`;
+    const { id, path } = this.#write(freshId(this.#host), self, { text });
+    return { id, path, inode: statSync(path, { bigint: true }).ino };
+  }
+
+  #write(
+    id: string,
+    { pid, start }: { pid: number; start: string },
+    more: { text: string; turn?: string },
+  ): { id: string; path: string } {
+    const { hostId: host, bootId: boot, pidNamespace, hostname } = this.#identity.here();
+    const ticket: Ticket = { v: 1, ...more, id, pid, start, boot, pidNamespace, host, hostname };
+    const path = join(this.#dir, id);
     this.#disk.makePassingDir('ticket.write', this.#dir, this.#bits.privateDir);
     const bytes = Buffer.from(`${JSON.stringify(ticket)}\n`, 'utf8');
     this.#disk.create('ticket.write', path, bytes, this.#bits.privateFile);
-    return { id, path, inode: statSync(path, { bigint: true }).ino };
+    return { id, path };
   }
 
   #names(): string[] {

@@ -30,6 +30,12 @@ export async function acquire(storage: Storage, request: LeaseRequest): Promise<
   }
 }
 
+/** Throws what `acquire` would throw now. */
+export async function demandFree(storage: Storage): Promise<void> {
+  const current = await readLease(storage, leaseOf(ownWorkspace(storage)));
+  if (current !== null) await refuseUnlessOver(storage, current);
+}
+
 /** Returns the proof of a dead holder, null for a free record; throws what the caller has to be told else. */
 async function refuseUnlessOver(storage: Storage, current: CurrentLease): Promise<string | null> {
   const { record } = current;

@@ -4,8 +4,8 @@
  * Each look (every 400 ms), in this order:
  *   1. the repository is gone, or the lease is not this holding's any more: end
  *   2. the agent is dead: record `turn.interrupted`, with what still runs of the turn, if the turn is open; snapshot the
- *      work tree as it was left (lib/recovery/scene.ts); end, and leave the lease as it is: taking over always goes through
- *      recovery
+ *      work tree as it was left (lib/recovery/scene.ts); remove the dead turn's index.lock; end, and leave the lease as it is:
+ *      taking over always goes through recovery
  *   3. a third of the TTL has passed since the last record: renew by compare-and-swap, keep `gc.pid`
  * After sleep a renewal is the same swap, and a `git.observed` says how late it came (PROTOCOL.md 36): a local lease is
  * not ended by a clock.
@@ -16,6 +16,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { hasCode } from '../errors.js';
+import { healFences } from '../fence/heal.js';
 import { Ledger } from '../ledger/ledger.js';
 import { keepScene } from '../recovery/scene.js';
 import type { Storage } from '../git/storage.js';
@@ -122,11 +123,16 @@ class Keeper {
   async #interrupt(record: LeaseRecord): Promise<KeeperEnd> {
     this.#died ??= this.#instant();
     const { task, turn } = record;
-    if (task !== null && turn !== null) {
-      await this.#recordDeath(task, turn, record);
-      await keepScene(this.#storage, task, turn);
+    try {
+      if (task !== null && turn !== null) {
+        await this.#recordDeath(task, turn, record);
+        await keepScene(this.#storage, task, turn);
+      }
+    } finally {
+      // After the scene, which a person's git would change; but a full disk must not keep that git away.
+      dropMaintenance(this.#storage, record.holder.pid);
+      healFences(this.#storage);
     }
-    dropMaintenance(this.#storage, record.holder.pid);
     return 'interrupted';
   }
 

@@ -1,10 +1,11 @@
 /**
  * The end of a turn. Order: what it left is snapshotted · `turn.finished` and `lease.released` in one ref move · the lease
- * freed · the journal packed when it has grown. Killed after the move, the turn is finished and the lease, whose holder is
+ * freed · the fence taken down · the journal packed when it has grown. Killed after the move, the turn is finished and the lease, whose holder is
  * dead, is free for the next one; killed before it, the turn is interrupted.
  */
 import type { EventOf, ProcessRecord } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
+import { lowerFence } from '../fence/index-lock.js';
 import { findProcesses } from '../lease/processes.js';
 import { sweepLitter } from '../git/sweep.js';
 import { packJournal } from '../ledger/pack.js';
@@ -35,6 +36,7 @@ export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<vo
     { type: 'lease.released', turn: context.turn },
   ]);
   await context.held.release();
+  lowerFence(context.storage, context.turn);
   await packJournal(context.storage);
   sweepLitter(context.storage);
 }
@@ -51,6 +53,7 @@ export async function interruptTurn(context: TurnContext, reason: string): Promi
     },
   ]);
   await context.held.release();
+  lowerFence(context.storage, context.turn);
 }
 
 async function endCheckpoint(context: TurnContext): Promise<string> {

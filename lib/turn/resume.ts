@@ -8,6 +8,8 @@
 import { DurableError } from '../errors.js';
 import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
+import { lowerFence, raiseFence } from '../fence/index-lock.js';
+import { showState } from '../fence/state.js';
 import { ownWorkspace } from '../lease/take.js';
 import { takeOver } from '../lease/takeover.js';
 import { Ledger } from '../ledger/ledger.js';
@@ -17,7 +19,7 @@ import { recoveredDraft } from '../recovery/repair.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext } from './context.js';
 import { Replay } from './replay.js';
-import { freshMarker, leaseRequest, type StartTurn } from './start.js';
+import { fencedTurn, freshMarker, leaseRequest, type StartTurn } from './start.js';
 import { Turn, type TurnOptions } from './turn.js';
 
 export interface Resume {
@@ -32,12 +34,27 @@ export async function resumeTurn(storage: Storage, resume: Resume, more: TurnOpt
   if (turn?.id !== interrupted.turn || turn.started.event.key !== options.key) {
     throw new DurableError('recovery-needed', interrupted);
   }
+  try {
+    await raiseFence(storage, fencedTurn(storage, options, turn.id), () => Promise.resolve());
+    return await takeUp(storage, { ledger, turn: turn.id, options }, more);
+  } catch (error) {
+    lowerFence(storage, turn.id);
+    throw error;
+  }
+}
+
+async function takeUp(
+  storage: Storage,
+  { ledger, turn, options }: { ledger: Ledger; turn: string; options: Resume['options'] },
+  more: TurnOptions,
+): Promise<Turn> {
   const marker = freshMarker(storage);
   const held = await takeOver(
     storage,
-    leaseRequest(options, { key: options.key, task: ledger.task, turn: turn.id, marker }),
+    leaseRequest(options, { key: options.key, task: ledger.task, turn, marker }),
   );
   try {
+    showState(storage, held.record, marker);
     if (options.keeper !== false) await held.startKeeper(options.holder ?? storage.identity.self());
     return await reopened(storage, { ledger, held, options }, { ...more, marker });
   } catch (error) {

@@ -10,6 +10,8 @@ import { createHash } from 'node:crypto';
 import { DurableError, hasCode } from '../errors.js';
 import type { Recorded } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
+import { lowerFence, raiseFence, type FencedTurn } from '../fence/index-lock.js';
+import { showState } from '../fence/state.js';
 import { freshId } from '../host.js';
 import type { Storage } from '../git/storage.js';
 import { acquire } from '../lease/acquire.js';
@@ -57,8 +59,9 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
   await refuseClaimed(storage, task, key);
   const marker = turnOptions.marker ?? freshMarker(storage);
   const turn = freshId(storage.host);
-  const held = await acquireFor(storage, options, { key, task, turn, marker });
+  const held = await fencedAcquire(storage, options, { key, task, turn, marker });
   try {
+    showState(storage, held.record, marker);
     if (options.keeper !== false) await held.startKeeper(options.holder ?? storage.identity.self());
     const ledger = await openTask(storage, {
       task,
@@ -71,8 +74,33 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
     return new Turn(context, { ...turnOptions, marker });
   } catch (error) {
     await held.letGo();
+    lowerFence(storage, turn);
     throw error;
   }
+}
+
+/** The fence stands before the lease is claimed, so that no git of a person's slips between the two. */
+async function fencedAcquire(storage: Storage, options: StartTurn, wanted: Wanted): Promise<Held> {
+  try {
+    await raiseFence(storage, fencedTurn(storage, options, wanted.turn));
+    return await acquire(storage, leaseRequest(options, wanted));
+  } catch (error) {
+    lowerFence(storage, wanted.turn);
+    if (!hasCode(error, 'lease-held')) throw error;
+    const record = recordBehind(error);
+    if (record !== null) refuseSameKey(record, wanted);
+    await refuseClaimed(storage, wanted.task, wanted.key);
+    throw error;
+  }
+}
+
+export function fencedTurn(storage: Storage, options: StartTurn, turn: string): FencedTurn {
+  return {
+    turn,
+    agent: agentName(options),
+    objective: cut(options.objective, 200),
+    holder: options.holder ?? storage.identity.self(),
+  };
 }
 
 /** The turn that was started with this key, if there is one. */
@@ -118,18 +146,6 @@ export function leaseRequest(options: StartTurn, wanted: Wanted): LeaseRequest {
     marker: wanted.marker,
     ...(options.holder === undefined ? {} : { holderProcess: options.holder }),
   };
-}
-
-async function acquireFor(storage: Storage, options: StartTurn, wanted: Wanted): Promise<Held> {
-  try {
-    return await acquire(storage, leaseRequest(options, wanted));
-  } catch (error) {
-    if (!hasCode(error, 'lease-held')) throw error;
-    const record = recordBehind(error);
-    if (record !== null) refuseSameKey(record, wanted);
-    await refuseClaimed(storage, wanted.task, wanted.key);
-    throw error;
-  }
 }
 
 function refuseSameKey(record: LeaseRecord, wanted: Wanted): void {

@@ -10,8 +10,10 @@ import { DurableError, hasCode } from '../errors.js';
 import type { EventDraft, Image, ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
 import { restore, type Restored, type RestoreRequest } from '../files/restore.js';
+import { shimEnvironment } from '../fence/shim.js';
 import { revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
+import { MARKER } from '../lease/processes.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import {
@@ -83,9 +85,14 @@ export class Turn {
     return this.#context.held.token.epoch;
   }
 
-  /** Give this to every child process: it is how processes that outlive the turn are found. */
+  /**
+   * Lay this over the environment of every child process: it is how processes that outlive the turn are found, and how the
+   * turn's own git passes the fence (its PATH is this process's with the shim first).
+   */
   environment(): Record<string, string> {
-    return this.#options.marker === undefined ? {} : { DURABLE_MARKER: this.#options.marker };
+    const { storage, held, turn } = this.#context;
+    const shim = shimEnvironment(storage, held, turn);
+    return this.#options.marker === undefined ? shim : { ...shim, [MARKER]: this.#options.marker };
   }
 
   /**

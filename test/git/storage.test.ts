@@ -13,7 +13,13 @@ const open = async (t: ExecutionContext, place: Scratch): Promise<Storage> => {
 };
 
 test('without settings everything is flushed, 64 MiB is the largest file and 30 s the lease', async (t) => {
-  t.deepEqual((await open(t, scratch(t))).settings, { fsync: true, maxFileSize: 67_108_864, ttlMs: 30_000 });
+  t.deepEqual((await open(t, scratch(t))).settings, {
+    fsync: true,
+    maxFileSize: 67_108_864,
+    ttlMs: 30_000,
+    fence: 'strict',
+    lockWaitMs: 10_000,
+  });
 });
 
 test('settings are read as git reads booleans and sizes, from the nearest config', async (t) => {
@@ -21,6 +27,9 @@ test('settings are read as git reads booleans and sizes, from the nearest config
   place.git('config', '--global', 'durable.ttl', '7');
   place.git('config', '--global', 'durable.maxFileSize', '1');
   place.git('config', 'durable.maxFileSize', '3k');
+  place.git('config', 'durable.fence', 'Hooks');
+  place.git('config', 'durable.lockWait', '2');
+  const fence = { fence: 'hooks', lockWaitMs: 2000 } as const;
   for (const [text, fsync] of [
     ['off', false],
     ['No', false],
@@ -29,10 +38,11 @@ test('settings are read as git reads booleans and sizes, from the nearest config
     ['1', true],
   ] as const) {
     place.git('config', 'durable.fsync', text);
-    t.deepEqual((await open(t, place)).settings, { fsync, maxFileSize: 3072, ttlMs: 7000 }, text);
+    t.deepEqual((await open(t, place)).settings, { fsync, maxFileSize: 3072, ttlMs: 7000, ...fence }, text);
   }
   writeFileSync(join(place.dir, '.git/config'), '[durable]\n\tfsync\n\tmaxFileSize = 2G\n', { flag: 'a' });
-  t.deepEqual((await open(t, place)).settings, { fsync: true, maxFileSize: 2 ** 31, ttlMs: 7000 });
+  const { settings } = await open(t, place);
+  t.deepEqual(settings, { fsync: true, maxFileSize: 2 ** 31, ttlMs: 7000, ...fence });
 });
 
 test('a setting that cannot be read is wrong use, named with its value', async (t) => {
@@ -40,6 +50,7 @@ test('a setting that cannot be read is wrong use, named with its value', async (
     ['durable.fsync', 'maybe'],
     ['durable.maxFileSize', '-1'],
     ['durable.ttl', 'soon'],
+    ['durable.fence', 'tall'],
   ] as const) {
     const place = scratch(t);
     place.git('config', key, value);

@@ -1,0 +1,86 @@
+/**
+ * `index.lock`, held while a turn is open: what refuses every git that stages, and libgit2, JGit and IDEs too.
+ *
+ * Calling order: `raiseFence` before the lease is claimed · `showState` once it is · the turn · its end is recorded and the lease
+ * let go · `lowerFence`. The lock is `link(ticket, index.lock)` (PROTOCOL.md 25), and the ticket's owner is the turn's holder: an
+ * agent may outlive the process that started its turn. Whoever finds it dead removes the lock (`healFences`): the
+ * keeper, every verb, every start. A lock that is not ours is git's: waited for, reported, never removed.
+ *
+ * Crash points: the ticket's file, the pid file or the state file without the lock: litter, swept with the dead owner's
+ * ticket, or replaced by the next turn · the lock without a lease: its owner is dead and any verb takes it away.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { DurableError } from '../errors.js';
+import type { Storage } from '../git/storage.js';
+import { readTicket } from '../git/tickets.js';
+import { demandFree } from '../lease/acquire.js';
+import type { ProcessIdentity } from '../lease/processes.js';
+import { healFences } from './heal.js';
+import { indexLock, pidFile } from './place.js';
+import { hideState, holderSentence } from './state.js';
+
+export interface FencedTurn {
+  readonly turn: string;
+  readonly agent: string;
+  readonly objective: string;
+  readonly holder: ProcessIdentity;
+}
+
+const POLL_MS = 20;
+
+/**
+ * Takes the lock, where `durable.fence` is `strict`; waits `durable.lockWait` for a git that holds it. Errors: those of `acquire`
+ * while another turn or operation has it, 'index-locked', the disk's.
+ */
+export async function raiseFence(
+  storage: Storage,
+  fenced: FencedTurn,
+  refuse: (storage: Storage) => Promise<void> = demandFree,
+): Promise<void> {
+  if (storage.settings.fence !== 'strict') return;
+  const { host, layout, settings, disk } = storage;
+  const until = host.monotonicMs() + settings.lockWaitMs;
+  while (!take(storage, fenced)) {
+    if (healFences(storage).includes(indexLock(layout.gitDir))) continue;
+    // Another turn has it, or is about to: its lease tells who it is.
+    await refuse(storage);
+    if (host.monotonicMs() >= until) throw locked(storage, indexLock(layout.gitDir));
+    await pause(POLL_MS);
+  }
+  disk.unlink('fence.pid', pidFile(layout.gitDir));
+  const named = Buffer.from(`pid ${String(fenced.holder.pid)}\n`, 'utf8');
+  disk.createPassing('fence.pid', pidFile(layout.gitDir), named, 0o644);
+}
+
+/** Gives the lock back if it is this turn's, with all that goes with it. Idempotent. Errors: the disk's. */
+export function lowerFence(storage: Storage, turn: string): void {
+  const { disk, layout } = storage;
+  hideState(storage, turn);
+  const owner = readTicket(indexLock(layout.gitDir));
+  if (owner === null || owner === 'foreign' || owner.turn !== turn) return;
+  disk.unlink('fence.lower', pidFile(layout.gitDir));
+  disk.unlink('fence.lower', indexLock(layout.gitDir));
+}
+
+function take(storage: Storage, fenced: FencedTurn): boolean {
+  const { disk, layout, tickets } = storage;
+  const ticket = tickets.issueFor(fenced.holder, { text: lockText(storage, fenced), turn: fenced.turn });
+  try {
+    return disk.link('fence.lock', ticket, indexLock(layout.gitDir)) === 'done';
+  } finally {
+    disk.unlink('ticket.drop', ticket);
+  }
+}
+
+function lockText(storage: Storage, { turn, agent, objective, holder }: FencedTurn): string {
+  const { hostname } = storage.identity.here();
+  const acquiredAt = storage.host.now().toISOString();
+  const who = holderSentence({ holder: { agent, hostname, pid: holder.pid }, objective, acquiredAt });
+  return `${who} (turn ${turn}); see: git durable status; to stage beside it all the same: git durable run --worktree -- CMD`;
+}
+
+function locked(storage: Storage, path: string): DurableError {
+  const owner = readTicket(path);
+  const name = owner === null || owner === 'foreign' ? 'a git process' : owner.text;
+  return new DurableError('index-locked', { path, owner: name, waitedMs: storage.settings.lockWaitMs });
+}

@@ -1,0 +1,72 @@
+/**
+ * What a hook in sh reads about the turn: `<git dir of the work tree>/durable/fence`, there while a turn holds the tree.
+ *
+ * Lines: holder's pid · its start time · digest of the turn's marker · turn id · epoch · the sentence for people. A digest is git's
+ * own id of the marker as a blob, since `git hash-object` is the one digest that is there wherever a hook runs. The file is
+ * replaced whole. It decides nothing by itself: a hook that finds the holder dead refuses nothing.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { diskError, errno } from '../git/disk.js';
+import type { Layout } from '../git/layout.js';
+import type { Storage } from '../git/storage.js';
+import type { LeaseRecord } from '../lease/record.js';
+
+export const stateFile = ({ local }: Layout): string => join(local, 'fence');
+
+/** Puts the file there for the turn of `record`. Errors: the disk's. */
+export function showState(storage: Storage, record: LeaseRecord, marker: string): void {
+  const { layout, disk, objects, tickets } = storage;
+  const { pid, start } = record.holder;
+  const lines = [
+    String(pid),
+    start,
+    objects.hash('blob', Buffer.from(marker, 'utf8')),
+    record.turn ?? '-',
+    String(record.epoch),
+    oneLine(holderSentence(record)),
+  ];
+  const temp = tickets.temp();
+  const bytes = Buffer.from(`${lines.join('\n')}\n`, 'utf8');
+  disk.createPassing('fence.state', temp, bytes, layout.bits.privateFile);
+  disk.rename('fence.state', temp, stateFile(layout));
+}
+
+/** Takes the file away when it is about that turn, or, without one, in any case. */
+export function hideState(storage: Storage, turn: string | null): void {
+  const file = stateFile(storage.layout);
+  if (turn === null || readState(file)?.turn === turn) storage.disk.unlink('fence.lower', file);
+}
+
+export interface FenceState {
+  readonly turn: string;
+  readonly epoch: number;
+}
+
+/** What the file is about; null when there is none. */
+export function readState(file: string): FenceState | null {
+  try {
+    const [, , , turn = '', epoch = ''] = readFileSync(file, 'utf8').split('\n');
+    return { turn, epoch: Number(epoch) };
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return null;
+    throw diskError(error, file);
+  }
+}
+
+export interface Holder {
+  readonly holder: { readonly agent: string; readonly pid: number; readonly hostname: string };
+  readonly objective: string;
+  readonly acquiredAt: string;
+}
+
+/** Who holds the work tree, since when, for what. */
+export function holderSentence({ holder, objective, acquiredAt }: Holder): string {
+  const { agent, pid, hostname } = holder;
+  return `the work tree is held by ${agent} (pid ${String(pid)} on ${hostname}) since ${acquiredAt}, for '${objective}'`;
+}
+
+/** A terminal reads it: no control character passes. */
+function oneLine(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ');
+}
