@@ -103,6 +103,17 @@ export function hasCode<C extends ErrorCode>(error: unknown, code: C): error is 
   return isDurableError(error) && error.code === code;
 }
 
+/** One of our errors from the JSON of its code and fields; null when the text is none. */
+export function errorFrom(text: string): DurableError | null {
+  try {
+    const { code, fields } = JSON.parse(text) as { code: ErrorCode; fields: never };
+    return code in SENTENCES ? new DurableError(code, fields) : null;
+  } catch {
+    // A message, or fields that an older build gave another shape.
+    return null;
+  }
+}
+
 type Sentences = { readonly [C in ErrorCode]: (fields: ErrorFields[C]) => string };
 
 const who = (holder: HolderSummary): string =>

@@ -121,7 +121,7 @@ export const SCHEMAS = {
   }),
   'invocation.proposed': event('invocation.proposed', {
     invocation: id,
-    /** Position in the turn, from 0: what a replay compares. */
+    /** Position in the turn, from 0: what a replay compares. From 1,000,000: of a process that joined the turn. */
     index: count,
     tool: v.string(),
     summary,

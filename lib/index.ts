@@ -12,18 +12,25 @@ export type {
   ProcessRecord,
   Recorded,
 } from './event.js';
+export { ExactJson } from './exact-json.js';
 export { canonicalJson, chainNext, chainStart, digest } from './canonical.js';
 export { systemHost } from './host.js';
 export type { Host, HostIdentity } from './host.js';
 export { openRepository, Repository } from './repository.js';
 export type { RunTurn } from './repository.js';
-export type { Turn, GateAnswer, GatedCall, OpenCall } from './turn/turn.js';
-export type { DoubtDecision, DoubtfulCall } from './turn/rerun.js';
+export type { GateAnswer, GatedCall, OpenCall } from './turn/open-call.js';
+export type { Turn } from './turn/turn.js';
+export type { Answer, DoubtDecision, DoubtfulCall } from './turn/rerun.js';
+export type { ManualCheckpoint } from './turn/operation.js';
 export type { TurnEnd } from './turn/end.js';
 export type { StartTurn } from './turn/start.js';
 export type { Call, CallEnd, IntendedPath } from './turn/call.js';
 export type { Ask, Asked } from './turn/gate.js';
 export type { Change } from './files/transaction.js';
+export type { TakenCheckpoint } from './files/checkpoint.js';
+export type { Difference } from './files/diff.js';
+export type { Restored, RestoreRequest } from './files/restore.js';
+export type { Storage } from './git/storage.js';
 export type { ListedApproval, Resolution } from './decisions/approval.js';
 export type {
   Conversation,
@@ -32,6 +39,8 @@ export type {
   RewindRequest,
   Rewound,
 } from './decisions/rewind.js';
-export type { ApprovalState, TaskState, TurnState } from './ledger/state.js';
+export { fold, initialState } from './ledger/fold.js';
+export type { ApprovalState, ConflictState, TaskState, TurnState } from './ledger/state.js';
+export type { Finding, Verification } from './ledger/verify.js';
 export type { InterruptedTurn, RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 export type { LeaseStatus, Status, TurnStatus } from './status.js';

@@ -33,6 +33,7 @@ import type { Restored, RestoreRequest } from './files/restore.js';
 import { systemHost, type Host } from './host.js';
 import { openStorage, type Storage } from './git/storage.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
+import type { TaskState } from './ledger/state.js';
 import type { Verification } from './ledger/verify.js';
 import type { RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 import { repair } from './recovery/repair.js';
@@ -171,9 +172,18 @@ export class Repository {
     return listTasks(this.storage);
   }
 
-  /** The events of a task, oldest first. */
-  events(task: string): AsyncIterable<Recorded> {
-    return this.#ledger(task).forwards();
+  /**
+   * The events of a task as a stream, oldest first, or newest first with `backwards`. Errors, at the event they concern:
+   * 'not-found', 'ledger-damaged', 'version-unsupported'.
+   */
+  events(task: string, options: { readonly backwards?: boolean } = {}): AsyncIterable<Recorded> {
+    const ledger = this.#ledger(task);
+    return options.backwards === true ? ledger.backwards() : ledger.forwards();
+  }
+
+  /** What is true of a task now: the fold of its events since its newest turn began. Errors: as `events`. */
+  async state(task: string): Promise<TaskState> {
+    return this.#ledger(task).state();
   }
 
   async verify(task: string): Promise<Verification> {
@@ -185,7 +195,10 @@ export class Repository {
   }
 
   async #startOrResume(options: RunTurn): Promise<Turn> {
-    const more = options.onDoubt === undefined ? {} : { onDoubt: options.onDoubt };
+    const more = {
+      rerunnable: true,
+      ...(options.onDoubt === undefined ? {} : { onDoubt: options.onDoubt }),
+    };
     try {
       return await startTurn(this.storage, options, more);
     } catch (error) {

@@ -2,7 +2,8 @@
 import { constants } from 'node:os';
 import type { Repository } from '../../lib/repository.js';
 import type { CallEnd, Call } from '../../lib/turn/call.js';
-import type { OpenCall, Turn } from '../../lib/turn/turn.js';
+import type { OpenCall } from '../../lib/turn/open-call.js';
+import type { Turn } from '../../lib/turn/turn.js';
 import type { VerbContext } from '../verb.js';
 import { startAtGate, type Ending, type Gated } from './gate.js';
 import { findProgram } from './program.js';

@@ -54,7 +54,11 @@ export async function previewRestore(storage: Storage, request: RestoreRequest):
  * Errors: as `previewRestore`, those of a checkpoint and of a transaction ('conflict' when a path changed after the
  * checkpoint of now; everything is then as it was), 'lease-lost'.
  */
-export async function restore(context: TransactionContext, request: RestoreRequest): Promise<Restored> {
+export async function restore(
+  context: TransactionContext,
+  request: RestoreRequest,
+  invocation?: string,
+): Promise<Restored> {
   const { storage, ledger, held, agent, workspace, turn } = context;
   const { target, plan, named } = await look(storage, request);
   if (plan.moves.length + plan.uncovered.length === 0) return outcome(plan, null);
@@ -71,6 +75,7 @@ export async function restore(context: TransactionContext, request: RestoreReque
     purpose: 'restore',
     isKept: await isOwn(context, request.checkpoint),
     prune: 'emptied',
+    ...(invocation === undefined ? {} : { invocation }),
   });
   const done = outcome(final, before.checkpoint);
   await ledger.append(

@@ -77,6 +77,8 @@ export interface EntryOptions {
   readonly isKept: boolean;
   /** Folders that may go when this empties them. 'emptied': all above a removed path. Default: none. */
   readonly prune?: 'emptied' | Iterable<string>;
+  /** The call it is the effect of. */
+  readonly invocation?: string;
 }
 
 /** The same for images instead of changes: restoring a checkpoint, repairing a turn. Errors as `runTransaction`. */
@@ -99,7 +101,7 @@ export async function applyEntries(
   }
   const removed = changing.filter(({ to }) => to === null).flatMap(({ path }) => foldersAbove(path));
   const prune = options.prune === 'emptied' ? removed : [...(options.prune ?? [])];
-  const recorded = { blobs, invocation: null, purpose: options.purpose, prune };
+  const recorded = { blobs, invocation: options.invocation ?? null, purpose: options.purpose, prune };
   return new RecordedTransaction(context, entries, recorded).run();
 }
 

@@ -13,6 +13,7 @@ import { workspaceId } from '../lease/workspace.js';
 import { Ledger } from '../ledger/ledger.js';
 import { belongsTo } from './belonging.js';
 import { turnContext } from './context.js';
+import { JOINED_FROM } from './replay.js';
 import { Turn } from './turn.js';
 
 /** Errors: 'no-turn' when this process belongs to no turn that holds this work tree, 'lease-lost'. */
@@ -36,6 +37,6 @@ export async function attachTurn(storage: Storage): Promise<Turn> {
   const marker = storage.host.env[MARKER];
   return new Turn(context, {
     ...(marker === undefined ? {} : { marker }),
-    firstIndex: Math.max(-1, ...indexes) + 1,
+    firstIndex: Math.max(JOINED_FROM - 1, ...indexes) + 1,
   });
 }

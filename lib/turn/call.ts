@@ -103,7 +103,7 @@ export function startedDraft(context: TurnContext, invocation: string, approval:
 /** Records the end of a call. With an unknown effect a checkpoint holds what it left. */
 export async function endCall(
   context: TurnContext,
-  call: ProposedCall,
+  call: Pick<ProposedCall, 'invocation' | 'unknownEffect'>,
   end: CallEnd & { durationMs: number | null },
 ): Promise<Recorded> {
   const checkpoint =

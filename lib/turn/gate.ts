@@ -30,25 +30,20 @@ export interface Ask extends Omit<Call, 'paths' | 'mutates'> {
 
 export class Gate {
   readonly #context: TurnContext;
-  readonly #nextIndex: () => number;
 
-  constructor(context: TurnContext, nextIndex: () => number) {
+  constructor(context: TurnContext) {
     this.#context = context;
-    this.#nextIndex = nextIndex;
   }
 
-  async ask(call: Ask): Promise<Asked> {
+  /** `index`: the place of the call, the same for all that becomes of it. */
+  async ask(call: Ask, index: number): Promise<Asked> {
     const { storage, ledger } = this.#context;
     const action = this.#action(call);
     const mark = fingerprint(action, ledger.task);
     const state = await ledger.state();
     const found = standingFor(state, mark);
     if (found.kind !== 'none') return { approval: found.approval.id, fingerprint: mark };
-    const proposed = await proposeCall(
-      this.#context,
-      { ...call, mutates: false, paths: [] },
-      { index: this.#nextIndex() },
-    );
+    const proposed = await proposeCall(this.#context, { ...call, mutates: false, paths: [] }, { index });
     const request = {
       ...call,
       ...action,
@@ -86,8 +81,8 @@ export class Gate {
     }
   }
 
-  async consume(call: Call, approval: ApprovalState): Promise<ProposedCall> {
-    const proposed = await this.#proposeAgain(call, approval, 'run');
+  async consume(call: Call, approval: ApprovalState, index: number): Promise<ProposedCall> {
+    const proposed = await this.#proposeAgain(call, approval, { use: 'run', index });
     await this.#context.append((state) => {
       const now = state.approvals.get(approval.id);
       if (now?.state !== 'approved') throw settled(now ?? approval);
@@ -102,9 +97,12 @@ export class Gate {
   }
 
   /** Returns a rejection's text, verbatim, and records that it was returned. */
-  async giveBack(call: Call, approval: ApprovalState): Promise<string> {
+  async giveBack(call: Call, approval: ApprovalState, index: number): Promise<string> {
     const feedback = await this.feedback(approval);
-    const proposed = await this.#proposeAgain({ ...call, mutates: false, paths: [] }, approval, 'returned');
+    const proposed = await this.#proposeAgain({ ...call, mutates: false, paths: [] }, approval, {
+      use: 'returned',
+      index,
+    });
     const end = {
       state: 'denied',
       summary: feedback,
@@ -127,15 +125,15 @@ export class Gate {
   }
 
   /** The same invocation when the request is of this turn, else one of this turn's own; its paths are read anew. */
-  #proposeAgain(call: Call, approval: ApprovalState, use: 'run' | 'returned'): Promise<ProposedCall> {
+  #proposeAgain(
+    call: Call,
+    approval: ApprovalState,
+    { use, index }: { use: 'run' | 'returned'; index: number },
+  ): Promise<ProposedCall> {
     const { event } = approval.requested;
     const same =
       event.turn === this.#context.turn && event.invocation !== null ? { invocation: event.invocation } : {};
-    return proposeCall(
-      this.#context,
-      { ...call, key: `${approval.id}:${use}` },
-      { index: this.#nextIndex(), ...same },
-    );
+    return proposeCall(this.#context, { ...call, key: `${approval.id}:${use}` }, { index, ...same });
   }
 
   #consumed(approval: string, invocation: string, use: 'run' | 'returned'): EventDraft {

@@ -15,6 +15,9 @@ import type { Call } from './call.js';
 export type Step =
   { readonly kind: 'new' } | { readonly kind: 'recorded' | 'in-doubt'; readonly invocation: InvocationFold };
 
+/** Places from here on are of processes that joined a turn under way; no replay compares them. */
+export const JOINED_FROM = 1_000_000;
+
 export class Replay {
   readonly #turn: string;
   readonly #calls: ReadonlyMap<number, InvocationFold>;
@@ -22,7 +25,8 @@ export class Replay {
   /** Of two records at one place the later one counts: it was tried again. */
   constructor(turn: TurnState) {
     this.#turn = turn.id;
-    this.#calls = new Map(turn.invocations.map((call) => [call.index, call]));
+    const own = turn.invocations.filter(({ index }) => index < JOINED_FROM);
+    this.#calls = new Map(own.map((call) => [call.index, call]));
   }
 
   step(index: number, call: Call): Step {
@@ -36,7 +40,9 @@ export class Replay {
         asked: `${call.tool} ${argsText(call.args).slice(0, 200)}`,
       });
     }
-    if (recorded.state === 'proposed') return { kind: 'new' };
+    // Only asked for, or given up to be done again: there is no end to answer with.
+    if (recorded.state === 'proposed' || recorded.finished?.event.settled === 'retried')
+      return { kind: 'new' };
     return { kind: recorded.state === 'started' ? 'in-doubt' : 'recorded', invocation: recorded };
   }
 }

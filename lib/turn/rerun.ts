@@ -1,15 +1,21 @@
 /**
  * Answering a call of a turn that is run again: from the record, by the caller's decision, or not at all.
  *
- * A call that ended gives its recorded result, or throws its recorded failure; one in doubt goes to `onDoubt`, and without it
- * the run stops with 'invocation-in-doubt'. 'accept' records the caller's word as the call's end, so that it is asked once.
+ * A call that ended gives its recorded end. One in doubt goes to `onDoubt`, and without it the run stops with
+ * 'invocation-in-doubt'; it is never guessed. The exception is a call whose whole effect is a transaction: what the ledger
+ * says of that is no guess. 'accept' records the caller's word as the call's end, so that it is asked once; 'retry' first takes
+ * back the transactions that the killed call had begun, since it begins them again.
  */
-import { canonicalJson } from '../canonical.js';
 import { DurableError } from '../errors.js';
-import type { InvocationFold } from '../ledger/state.js';
-import { finishedDraft, proposeCall, startedDraft, type Call } from './call.js';
+import { settledAsFound } from '../files/settle.js';
+import { takeBack } from '../files/take-back.js';
+import type { InvocationFold, TransactionState } from '../ledger/state.js';
+import { hasUnknownEffect } from '../recovery/touched.js';
+import { endCall, type Call } from './call.js';
 import type { TurnContext } from './context.js';
+import { encodeResult } from './result.js';
 import type { Replay } from './replay.js';
+import type { Settling } from './steps.js';
 
 /** What to do with a call of which nobody knows whether it had its effect. */
 export type DoubtDecision =
@@ -28,52 +34,94 @@ export interface Rerun {
   readonly onDoubt?: (call: DoubtfulCall) => DoubtDecision | Promise<DoubtDecision>;
 }
 
-/** The answer, or undefined when the call has to run. Errors: 'replay-diverged', 'invocation-in-doubt', the recorded failure. */
+/** A call's recorded end. */
+export interface Answer {
+  readonly invocation: string;
+  /** The approval it ran under, or that was returned to it; null when none was asked for. */
+  readonly approval: string | null;
+  readonly state: 'finished' | 'failed' | 'denied';
+  /** The recorded result's bytes; null when there was none. */
+  readonly result: Buffer | null;
+  readonly summary: string;
+}
+
+/** How a call in doubt stands: to be asked about, to be done again, or found done with this result. */
+export type Asking = { readonly then: 'found'; readonly value: unknown } | { readonly then: 'ask' | 'again' };
+
+/** The answer, or undefined when the call has to run. Errors: 'replay-diverged', 'invocation-in-doubt', those of an append. */
 export async function answerFromRecord(
   context: TurnContext,
   at: { readonly call: Call; readonly index: number },
-  rerun: Rerun,
-): Promise<{ readonly value: unknown } | undefined> {
+  rerun: Rerun & { readonly settling?: Settling },
+): Promise<Answer | undefined> {
   const step = rerun.replay?.step(at.index, at.call);
   if (step === undefined || step.kind === 'new') return undefined;
   const { invocation } = step;
-  if (step.kind === 'recorded') return { value: await recordedResult(context, invocation) };
+  if (step.kind === 'recorded') return recordedEnd(context, invocation);
+  const begun = await transactionsOf(context, invocation);
+  const standing = rerun.settling?.(begun) ?? { then: 'ask' };
+  if (standing.then === 'found')
+    return settle(context, invocation, { settled: 'found', value: standing.value });
+  const decision =
+    standing.then === 'again' ? ({ action: 'retry' } as const) : await decide(invocation, rerun);
+  if (decision.action === 'retry') {
+    for (const one of begun.filter(({ state }) => state === 'prepared')) await takeBack(context, one);
+    await settle(context, invocation, { settled: 'retried', value: undefined });
+    return undefined;
+  }
+  for (const one of begun.filter(({ state }) => state === 'prepared')) {
+    const ended = await settledAsFound(context, one);
+    await context.append(() => [ended]);
+  }
+  return settle(context, invocation, { settled: 'accepted', value: decision.result });
+}
+
+async function decide(
+  invocation: InvocationFold,
+  rerun: Rerun,
+): Promise<Exclude<DoubtDecision, { action: 'ask' }>> {
   const doubt = { invocation: invocation.id, tool: invocation.tool, summary: invocation.summary };
   const decision = (await rerun.onDoubt?.(doubt)) ?? { action: 'ask' };
-  if (decision.action === 'retry') return undefined;
   if (decision.action === 'ask') throw new DurableError('invocation-in-doubt', doubt);
-  await accept(context, at, decision.result);
-  return { value: decision.result };
+  return decision;
 }
 
-/** A result as it is kept: canonical JSON of what JSON can say of it; nothing for undefined. */
-export function encodeResult(value: unknown): Buffer | null {
-  if (value === undefined) return null;
-  return Buffer.from(canonicalJson(JSON.parse(JSON.stringify(value)) as unknown), 'utf8');
-}
-
-async function recordedResult(context: TurnContext, invocation: InvocationFold): Promise<unknown> {
+async function recordedEnd(context: TurnContext, invocation: InvocationFold): Promise<Answer> {
   const finished = invocation.finished?.event;
-  const result = finished?.result ?? null;
-  const bytes = result === null ? null : await context.ledger.contents.read(result);
-  if (invocation.state === 'finished') {
-    return bytes === null ? undefined : (JSON.parse(bytes.toString('utf8')) as unknown);
-  }
-  throw new Error(bytes?.toString('utf8') ?? finished?.summary ?? 'the call failed');
+  const kept = finished?.result ?? null;
+  const { approvals } = await context.ledger.state();
+  const returned = [...approvals.values()].find(
+    ({ consumed }) => consumed?.event.invocation === invocation.id,
+  );
+  return {
+    invocation: invocation.id,
+    approval: invocation.approval ?? returned?.id ?? null,
+    state: finished?.state ?? 'failed',
+    result: kept === null ? null : await context.ledger.contents.read(kept),
+    summary: finished?.summary ?? '',
+  };
 }
 
-async function accept(
+async function transactionsOf(context: TurnContext, { id }: InvocationFold): Promise<TransactionState[]> {
+  const { transactions } = await context.ledger.state();
+  return [...transactions.values()].filter(({ prepared }) => prepared.event.invocation === id);
+}
+
+interface Settled {
+  readonly settled: 'accepted' | 'found' | 'retried';
+  readonly value: unknown;
+}
+
+/** Ends the call that is in doubt, as the same call. */
+async function settle(
   context: TurnContext,
-  at: { call: Call; index: number },
-  result: unknown,
-): Promise<void> {
-  const proposed = await proposeCall(context, { ...at.call, mutates: false, paths: [] }, { index: at.index });
-  const finished = await finishedDraft(context, proposed.invocation, {
-    state: 'finished',
-    settled: 'accepted',
-    result: encodeResult(result),
-    durationMs: null,
-    checkpoint: null,
-  });
-  await context.append(() => [proposed.draft, startedDraft(context, proposed.invocation, null), finished]);
+  invocation: InvocationFold,
+  { settled, value }: Settled,
+): Promise<Answer> {
+  const result = encodeResult(value);
+  const call = { invocation: invocation.id, unknownEffect: hasUnknownEffect(invocation) };
+  const state = settled === 'retried' ? 'failed' : 'finished';
+  const summary = settled === 'retried' ? 'nobody knows whether it had its effect; it is done again' : '';
+  await endCall(context, call, { state, settled, summary, result, durationMs: null });
+  return { invocation: invocation.id, approval: invocation.approval, state, result, summary };
 }

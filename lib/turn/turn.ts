@@ -16,60 +16,39 @@ import { runTransaction, type Change } from '../files/transaction.js';
 import { MARKER } from '../lease/processes.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
-import {
-  endCall,
-  finishedDraft,
-  proposeCall,
-  startedDraft,
-  type Call,
-  type CallEnd,
-  type ProposedCall,
-} from './call.js';
+import { endCall, finishedDraft, proposeCall, startedDraft, type Call, type ProposedCall } from './call.js';
 import type { TurnContext } from './context.js';
 import { finishTurn, interruptTurn, type TurnEnd } from './end.js';
 import { Gate, type Ask, type Asked } from './gate.js';
-import { answerFromRecord, encodeResult, type Rerun } from './rerun.js';
+import {
+  answered,
+  gatedAgain,
+  namesOf,
+  type GateAnswer,
+  type GatedCall,
+  type OpenCall,
+} from './open-call.js';
+import { encodeFailure, encodeResult, resultOf } from './result.js';
+import { Steps, type Settling, type StepOptions } from './steps.js';
 import { bytesOf } from './touched.js';
 
-export interface TurnOptions extends Rerun {
+export interface TurnOptions extends StepOptions {
   /** Secret of this turn's environment marker; its processes are found by it. */
   readonly marker?: string;
-  /** Index of the first call: not 0 when a process joins a turn that is under way. */
-  readonly firstIndex?: number;
 }
-
-export interface OpenCall {
-  readonly invocation: string;
-  /** Records the end; must be called exactly once. */
-  readonly end: (end: CallEnd) => Promise<void>;
-}
-
-export interface GatedCall extends Call {
-  /** Wait at most this long for the answer, then give up with the request still pending. Default: 0. */
-  readonly waitMs?: number;
-  readonly expiresAt?: Date;
-  readonly invalidOnChange?: boolean;
-  /** The words of the command that the approval will start: part of what is decided, and shown. */
-  readonly command?: readonly string[];
-}
-
-export type GateAnswer =
-  | { readonly state: 'approved'; readonly approval: string; readonly call: OpenCall }
-  | { readonly state: 'rejected'; readonly approval: string; readonly feedback: string }
-  | { readonly state: 'pending' | 'expired' | 'invalidated'; readonly approval: string };
 
 export class Turn {
   readonly #context: TurnContext;
   readonly #options: TurnOptions;
   readonly #gate: Gate;
-  #next: number;
+  readonly #steps: Steps;
   #ended = false;
 
   constructor(context: TurnContext, options: TurnOptions = {}) {
     this.#context = context;
     this.#options = options;
-    this.#next = options.firstIndex ?? 0;
-    this.#gate = new Gate(context, () => this.#next++);
+    this.#steps = new Steps(context, options);
+    this.#gate = new Gate(context);
   }
 
   get id(): string {
@@ -101,30 +80,25 @@ export class Turn {
    * throws 'invocation-in-doubt'. Throws 'replay-diverged', 'conflict', 'lease-lost'.
    */
   async invoke<T>(call: Call, run: (call: { invocation: string }) => T | Promise<T>): Promise<T> {
-    const index = this.#next++;
-    const answered = await answerFromRecord(this.#context, { call, index }, this.#options);
-    // What is recorded is what an earlier run of this very call returned.
-    if (answered !== undefined) return answered.value as T;
-    return this.#run(call, index, run);
+    return this.#call({ call, index: this.#steps.take('invoke') }, run);
   }
 
-  /** The two halves of `invoke`, for a caller whose effect happens elsewhere (a hook, a child process). */
+  /**
+   * The two halves of `invoke`, for a caller whose effect happens elsewhere (a hook, a child process). In a replay look at
+   * `recorded` first. Errors as `invoke`, but a recorded failure is returned.
+   */
   async begin(call: Call): Promise<OpenCall> {
-    const proposed = await proposeCall(this.#context, call, { index: this.#next++ });
-    await this.#context.append(() => [
-      proposed.draft,
-      startedDraft(this.#context, proposed.invocation, null),
-    ]);
-    return this.#opened(proposed);
+    const index = this.#steps.take('begin');
+    const answer = await this.#steps.answer({ call, index });
+    if (answer !== undefined) return answered(answer);
+    return this.#opened(await this.#started(call, index));
   }
 
-  /** Records a call that the harness refused, with the reason its model was given. */
+  /** Records a call that the harness refused, with the reason its model was given; once, however often it is run. */
   async deny(call: Call, reason: string): Promise<void> {
-    const proposed = await proposeCall(
-      this.#context,
-      { ...call, mutates: false, paths: [] },
-      { index: this.#next++ },
-    );
+    const index = this.#steps.take('deny');
+    if ((await this.#steps.answer({ call, index })) !== undefined) return;
+    const proposed = await proposeCall(this.#context, { ...call, mutates: false, paths: [] }, { index });
     const end = {
       state: 'denied',
       summary: reason,
@@ -138,20 +112,24 @@ export class Turn {
 
   /**
    * Asks for approval of exactly this call and, when it is given within `waitMs`, opens the call in the same ref move that
-   * consumes the answer. An answer given earlier for the same tool, arguments, folder and task is used first.
+   * consumes the answer. An answer given earlier for the same tool, arguments, folder and task is used first. In a replay a
+   * decision that was used is the same again; a call in doubt that is to be retried is asked for anew.
    */
   async gate(call: GatedCall): Promise<GateAnswer> {
-    const asked = await this.#gate.ask(call);
+    const index = this.#steps.take('gate');
+    const answer = await this.#steps.answer({ call, index });
+    if (answer !== undefined) return gatedAgain(answer);
+    const asked = await this.#gate.ask(call, index);
     const standing = await this.#gate.answer(asked, call.waitMs ?? 0);
     if (standing.kind === 'approved') {
-      const proposed = await this.#gate.consume(call, standing.approval);
+      const proposed = await this.#gate.consume(call, standing.approval, index);
       return { state: 'approved', approval: standing.approval.id, call: this.#opened(proposed) };
     }
     if (standing.kind === 'rejected') {
       return {
         state: 'rejected',
         approval: standing.approval.id,
-        feedback: await this.#gate.giveBack(call, standing.approval),
+        feedback: await this.#gate.giveBack(call, standing.approval, index),
       };
     }
     return { state: await this.#openState(asked.approval), approval: asked.approval };
@@ -159,7 +137,7 @@ export class Turn {
 
   /** Opens a request (or takes up the one that is open for the same action); the answer stays unconsumed. */
   async requestApproval(call: Ask): Promise<Asked> {
-    return this.#gate.ask(call);
+    return this.#gate.ask(call, this.#steps.take('requestApproval'));
   }
 
   /** The answer to a request, unconsumed, waiting at most `waitMs` for it. */
@@ -173,13 +151,27 @@ export class Turn {
     return { state, feedback: approval === undefined ? '' : await this.#gate.feedback(approval) };
   }
 
-  /** Several files as one change that recovery can take back or complete. */
+  /**
+   * Several files as one change that recovery can take back or complete. In a replay one that was committed is not done
+   * again, one that was never begun or was rolled back is, and one that was killed half way is in doubt: retried, it is first
+   * taken back. Errors: those of `runTransaction`, 'invocation-in-doubt', 'replay-diverged'.
+   */
   async transaction(
     changes: readonly Change[],
     options: { invocation?: string } = {},
   ): Promise<{ transaction: string }> {
-    const { transaction } = await runTransaction(this.#context, changes, options);
-    return { transaction };
+    const run = async (invocation: string | undefined): Promise<{ transaction: string }> => {
+      const within = invocation === undefined ? {} : { invocation };
+      const { transaction } = await runTransaction(this.#context, changes, within);
+      return { transaction };
+    };
+    if (options.invocation !== undefined) return run(options.invocation);
+    const settling: Settling = (begun) => {
+      const committed = begun.find(({ state }) => state === 'committed');
+      if (committed !== undefined) return { then: 'found', value: { transaction: committed.id } };
+      return { then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again' };
+    };
+    return this.#step({ tool: 'transaction', args: namesOf(changes), settling }, run);
   }
 
   /** A file and the revision to give as precondition when it is written later. Null where no file is. */
@@ -213,40 +205,62 @@ export class Turn {
     ]);
   }
 
+  /** A snapshot of the work tree; in a replay the one that was taken then. */
   async checkpoint(message: string, paths?: readonly string[]): Promise<TakenCheckpoint> {
-    return takeCheckpoint(this.#context.storage, this.#context.ledger, {
-      message,
-      reason: 'manual',
-      turn: this.id,
-      by: { agent: this.#context.agent, workspace: this.#context.workspace },
-      ...(paths === undefined ? {} : { paths: presentPaths(this.#context.storage, paths) }),
-    });
+    const { storage, ledger, agent, workspace } = this.#context;
+    const args = { message, paths: paths ?? null };
+    return this.#step({ tool: 'checkpoint', args, settling: again }, () =>
+      takeCheckpoint(storage, ledger, {
+        message,
+        reason: 'manual',
+        turn: this.id,
+        by: { agent, workspace },
+        ...(paths === undefined ? {} : { paths: presentPaths(storage, paths) }),
+      }),
+    );
   }
 
-  /** Puts files back as a checkpoint has them; recorded, and undone by restoring the checkpoint it returns. */
+  /**
+   * Puts files back as a checkpoint has them; recorded, and undone by restoring the checkpoint it returns. In a replay one
+   * that ended is not done again; one that was killed half way is in doubt.
+   */
   async restore(request: RestoreRequest): Promise<Restored> {
-    return restore(this.#context, request);
+    const args = { checkpoint: request.checkpoint, paths: request.paths ?? null };
+    const settling: Settling = (begun) => ({
+      then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again',
+    });
+    return this.#step({ tool: 'restore', args, settling }, (invocation) =>
+      restore(this.#context, request, invocation),
+    );
   }
 
-  /** Text typed by a person while the turn runs. */
+  /** Text typed by a person while the turn runs. With the same key, or in a replay, it is one event. */
   async steer(text: string, key?: string): Promise<void> {
     const [content] = await this.#context.ledger.contents.keep([Buffer.from(text, 'utf8')]);
-    await this.#context.append(() => [
-      {
-        type: 'steering.received',
-        turn: this.id,
-        key: key ?? null,
-        text: cut(text, 2000),
-        content: content ?? null,
-      },
-    ]);
+    const draft = {
+      type: 'steering.received',
+      turn: this.id,
+      key: key ?? this.#steps.key('steer'),
+      text: cut(text, 2000),
+      content: content ?? null,
+    } as const;
+    const [recorded] = await this.#context.append(() => [draft]);
+    this.#steps.compare(draft, recorded, ['text', 'content']);
   }
 
+  /** What a call, or the turn, has used. With the same key, or in a replay, it is one event. */
   async usage(
     usage: Omit<Extract<EventDraft, { type: 'usage.recorded' }>, 'type' | 'turn' | 'key' | 'agent'>,
     key?: string,
   ): Promise<void> {
-    await this.#context.append(() => [{ type: 'usage.recorded', turn: this.id, key: key ?? null, ...usage }]);
+    const draft = {
+      type: 'usage.recorded',
+      turn: this.id,
+      key: key ?? this.#steps.key('usage'),
+      ...usage,
+    } as const;
+    const [recorded] = await this.#context.append(() => [draft]);
+    this.#steps.compare(draft, recorded, ['model', 'inputTokens', 'outputTokens', 'cacheTokens', 'costUsd']);
   }
 
   /** Throws 'lease-lost' when this turn may no longer write. */
@@ -271,27 +285,44 @@ export class Turn {
     this.#ended = true;
   }
 
-  async #run<T>(
-    call: Call,
-    index: number,
+  /** A method of this turn whose effect the ledger knows: a call of its own where the turn can be run again. */
+  async #step<T>(
+    step: { readonly tool: string; readonly args: unknown; readonly settling: Settling },
+    run: (invocation: string | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { outer, rerunnable } = this.#steps;
+    if (outer !== undefined || !rerunnable) return run(outer);
+    const call = { tool: step.tool, args: step.args, mutates: step.tool !== 'checkpoint', paths: [] };
+    const at = { call, index: this.#steps.take(step.tool), settling: step.settling };
+    return this.#call(at, ({ invocation }) => run(invocation));
+  }
+
+  async #call<T>(
+    { call, index, settling }: { call: Call; index: number; settling?: Settling },
     run: (call: { invocation: string }) => T | Promise<T>,
   ): Promise<T> {
+    const answer = await this.#steps.answer({ call, index }, settling);
+    // What is recorded is what an earlier run of this very call returned.
+    if (answer !== undefined) return resultOf(answer) as T;
+    const { invocation, ...open } = this.#opened(await this.#started(call, index));
+    try {
+      const value = await this.#steps.within(invocation, () => run({ invocation }));
+      await open.end({ state: 'finished', result: encodeResult(value) });
+      return value;
+    } catch (error) {
+      if (hasCode(error, 'lease-lost') || hasCode(error, 'stage-revoked')) throw error;
+      await open.end({ state: 'failed', ...encodeFailure(error) });
+      throw error;
+    }
+  }
+
+  async #started(call: Call, index: number): Promise<ProposedCall> {
     const proposed = await proposeCall(this.#context, call, { index });
     await this.#context.append(() => [
       proposed.draft,
       startedDraft(this.#context, proposed.invocation, null),
     ]);
-    const open = this.#opened(proposed);
-    try {
-      const value = await run({ invocation: proposed.invocation });
-      await open.end({ state: 'finished', result: encodeResult(value) });
-      return value;
-    } catch (error) {
-      if (hasCode(error, 'lease-lost') || hasCode(error, 'stage-revoked')) throw error;
-      const message = error instanceof Error ? error.message : String(error);
-      await open.end({ state: 'failed', summary: message, result: Buffer.from(message, 'utf8') });
-      throw error;
-    }
+    return proposed;
   }
 
   #opened(proposed: ProposedCall): OpenCall {
@@ -313,3 +344,5 @@ export class Turn {
     return state === 'expired' || state === 'invalidated' ? state : 'pending';
   }
 }
+
+const again: Settling = () => ({ then: 'again' });

@@ -20,6 +20,10 @@ export class Random {
     return Math.floor(this.next() * below);
   }
 
+  pick<T>(choices: readonly [T, ...T[]]): T {
+    return choices[this.below(choices.length)] ?? choices[0];
+  }
+
   chance(probability: number): boolean {
     return this.next() < probability;
   }
