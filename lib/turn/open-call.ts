@@ -1,5 +1,4 @@
 /** Calls whose two halves the caller has in hand, and what they are when the turn is run again. */
-import { digest } from '../canonical.js';
 import type { Change } from '../files/transaction.js';
 import type { Call, CallEnd } from './call.js';
 import type { Answer } from './rerun.js';
@@ -29,11 +28,15 @@ export type GateAnswer =
   | { readonly state: 'rejected'; readonly approval: string; readonly feedback: string }
   | { readonly state: 'pending' | 'expired' | 'invalidated'; readonly approval: string };
 
-/** What stands for a transaction's changes when they are compared: bytes by their digest. */
+/**
+ * What stands for a transaction's changes when they are compared: what is done to which path. Not the bytes: a function that
+ * is run again computes them from files that have changed already.
+ */
 export function namesOf(changes: readonly Change[]): unknown {
-  return changes.map((change) =>
-    change.kind === 'write' ? { ...change, bytes: digest(change.bytes) } : change,
-  );
+  return changes.map((change) => {
+    if (change.kind === 'rename') return { kind: change.kind, from: change.from, to: change.to };
+    return { kind: change.kind, path: change.path };
+  });
 }
 
 export function answered(answer: Answer): OpenCall {

@@ -3,12 +3,13 @@
  *
  * A call that ended gives its recorded end. One in doubt goes to `onDoubt`, and without it the run stops with
  * 'invocation-in-doubt'; it is never guessed. The exception is a call whose whole effect is a transaction: what the ledger
- * says of that is no guess. 'accept' records the caller's word as the call's end, so that it is asked once; 'retry' first takes
- * back the transactions that the killed call had begun, since it begins them again.
+ * says of that is no guess, and retried it is completed from its manifest. 'accept' records the caller's word as the call's
+ * end, so that it is asked once; 'retry' of any other call first takes back the transactions that it had begun, since it
+ * begins them again.
  */
 import { DurableError } from '../errors.js';
 import { settledAsFound } from '../files/settle.js';
-import { takeBack } from '../files/take-back.js';
+import { endHalfDone } from '../files/half-done.js';
 import type { InvocationFold, TransactionState } from '../ledger/state.js';
 import { hasUnknownEffect } from '../recovery/touched.js';
 import { endCall, type Call } from './call.js';
@@ -46,7 +47,10 @@ export interface Answer {
 }
 
 /** How a call in doubt stands: to be asked about, to be done again, or found done with this result. */
-export type Asking = { readonly then: 'found'; readonly value: unknown } | { readonly then: 'ask' | 'again' };
+export type Asking =
+  | { readonly then: 'ask' | 'again' }
+  /** 'found': done already; 'complete': asked about, and retried by completing its transactions. `value` is its result. */
+  | { readonly then: 'found' | 'complete'; readonly value: unknown };
 
 /** The answer, or undefined when the call has to run. Errors: 'replay-diverged', 'invocation-in-doubt', those of an append. */
 export async function answerFromRecord(
@@ -64,12 +68,15 @@ export async function answerFromRecord(
     return settle(context, invocation, { settled: 'found', value: standing.value });
   const decision =
     standing.then === 'again' ? ({ action: 'retry' } as const) : await decide(invocation, rerun);
+  const halfDone = begun.filter(({ state }) => state === 'prepared');
   if (decision.action === 'retry') {
-    for (const one of begun.filter(({ state }) => state === 'prepared')) await takeBack(context, one);
+    const isCompleted = standing.then === 'complete';
+    for (const one of halfDone) await endHalfDone(context, one, isCompleted ? 'forward' : 'back');
+    if (isCompleted) return settle(context, invocation, { settled: 'found', value: standing.value });
     await settle(context, invocation, { settled: 'retried', value: undefined });
     return undefined;
   }
-  for (const one of begun.filter(({ state }) => state === 'prepared')) {
+  for (const one of halfDone) {
     const ended = await settledAsFound(context, one);
     await context.append(() => [ended]);
   }

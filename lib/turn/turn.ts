@@ -153,8 +153,8 @@ export class Turn {
 
   /**
    * Several files as one change that recovery can take back or complete. In a replay one that was committed is not done
-   * again, one that was never begun or was rolled back is, and one that was killed half way is in doubt: retried, it is first
-   * taken back. Errors: those of `runTransaction`, 'invocation-in-doubt', 'replay-diverged'.
+   * again, one that was never begun or was rolled back is, and one that was killed half way is in doubt: retried, it is
+   * completed from its manifest, since what the function computes now it computes from files that have changed already. Errors: those of `runTransaction`, 'invocation-in-doubt', 'replay-diverged'.
    */
   async transaction(
     changes: readonly Change[],
@@ -169,7 +169,9 @@ export class Turn {
     const settling: Settling = (begun) => {
       const committed = begun.find(({ state }) => state === 'committed');
       if (committed !== undefined) return { then: 'found', value: { transaction: committed.id } };
-      return { then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again' };
+      const half = begun.find(({ state }) => state === 'prepared');
+      if (half === undefined) return { then: 'again' };
+      return { then: 'complete', value: { transaction: half.id } };
     };
     return this.#step({ tool: 'transaction', args: namesOf(changes), settling }, run);
   }

@@ -130,7 +130,7 @@ test('whatever a turn did is answered from the record: nothing is done, recorded
   );
 });
 
-test('a transaction killed half way is in doubt; retried it is taken back and done once, accepted it stays as found', (t) => {
+test('a transaction killed half way is in doubt; retried it is completed as it was meant, accepted it stays as found', (t) => {
   const half = (place: Scratch): void => {
     place.write('one.a', 'before\n');
     const faults = 'stage.publish:rename:after#1=kill';
@@ -141,12 +141,13 @@ test('a transaction killed half way is in doubt; retried it is taken back and do
   const retried = scratch(t);
   half(retried);
   t.is(run(retried, [{ transaction: ['one', 'after\n'] }]).code, 'invocation-in-doubt');
-  run(retried, [{ transaction: ['one', 'after\n'] }], { onDoubt: 'retry' });
+  // The bytes of a second run may come from files that have changed already: those of the first count.
+  run(retried, [{ transaction: ['one', 'after after\n'] }], { onDoubt: 'retry' });
   t.is(readFileSync(join(retried.dir, 'one.a'), 'utf8'), 'after\n');
   t.is(readFileSync(join(retried.dir, 'one.b'), 'utf8'), 'after\n');
   const edits = events(retried).filter((line) => line['purpose'] === 'edit');
-  t.is(edits.length, 2);
-  t.is(events(retried).filter((line) => line['type'] === 'transaction.rolled-back').length, 1);
+  t.is(edits.length, 1);
+  t.is(events(retried).filter((line) => line['type'] === 'transaction.rolled-back').length, 0);
   const accepted = scratch(t);
   half(accepted);
   run(accepted, [{ transaction: ['one', 'after\n'] }], { onDoubt: 'accept' });
@@ -188,7 +189,7 @@ test('an approved call is asked once and runs once; its answer is the same when 
 });
 
 for (const [what, first, second] of [
-  ['another transaction', { transaction: ['one', '1\n'] }, { transaction: ['one', '2\n'] }],
+  ['another transaction', { transaction: ['one', '1\n'] }, { transaction: ['two', '1\n'] }],
   ['a transaction for a call', { call: 'one' }, { transaction: ['one', '1\n'] }],
   ['another refusal', { deny: 'a' }, { deny: 'b' }],
   ['another text typed', { steer: 'a' }, { steer: 'b' }],
