@@ -3,7 +3,7 @@
  * the disk and each git it starts, in a repository put back to the same state each time. What it had acknowledged must
  * be there, and the next program must need no help.
  */
-import { realpathSync } from 'node:fs';
+import { realpathSync, rmSync } from 'node:fs';
 import { execPath } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
@@ -21,12 +21,20 @@ export async function survivesKills(t: ExecutionContext, name: string): Promise<
   const { dir, env, run } = scratch(t, { parent: fastDisk() });
   const prepared = run(execPath, [WORKLOAD, name, 'prepare', dir]);
   t.is(prepared.code, 0, prepared.stderr);
-  const root = bytes(realpathSync(dir));
-  const before = readFolder(root);
+  const aside = SCENARIOS[name]?.aside?.(realpathSync(dir));
+  if (aside !== undefined)
+    t.teardown(() => {
+      rmSync(aside, { recursive: true, force: true });
+    });
+  const roots = [realpathSync(dir), ...(aside === undefined ? [] : [aside])].map(bytes);
+  const before = roots.map((root) => readFolder(root));
   const whole = run(execPath, [WORKLOAD, name, 'list', dir]);
   t.is(whole.code, 0, whole.stderr);
   const killedAt = (point: string, nth: number): Ran => {
-    writeFolder(root, before);
+    roots.forEach((root, at) => {
+      const folder = before[at];
+      if (folder !== undefined) writeFolder(root, folder);
+    });
     const plan = `${point}#${String(nth)}=kill`;
     const ran = run(execPath, [WORKLOAD, name, 'run', dir], { env: { DURABLE_FAULTS: plan } });
     if (ran.signal === 'SIGKILL') return ran;
@@ -36,7 +44,9 @@ export async function survivesKills(t: ExecutionContext, name: string): Promise<
     return killedAt(point, 1);
   };
   let kills = 0;
-  for (const { point, nth } of chosen(whole.stderr.split('\n').filter((line) => line.startsWith('point ')))) {
+  const about = SCENARIOS[name]?.only ?? /./;
+  const points = whole.stderr.split('\n').filter((line) => line.startsWith('point '));
+  for (const { point, nth } of chosen(points).filter((one) => about.test(one.point))) {
     const killed = killedAt(point, nth);
     kills += 1;
     const said = killed.stdout.split('\n').filter((line) => line !== '');

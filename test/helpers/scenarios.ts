@@ -2,11 +2,14 @@
 import type { Host } from '../../lib/host.js';
 import { append } from './scenario-append.js';
 import { checkpoint } from './scenario-checkpoint.js';
+import { elsewhere } from './scenario-elsewhere.js';
+import { housekeeping } from './scenario-housekeeping.js';
 import { lease } from './scenario-lease.js';
 import { recovery } from './scenario-recovery.js';
 import { restore } from './scenario-restore.js';
 import { store } from './scenario-store.js';
 import { transaction } from './scenario-transaction.js';
+import { turn } from './scenario-turn.js';
 
 export interface Place {
   readonly dir: string;
@@ -22,6 +25,10 @@ export interface Run extends Place {
 export interface Scenario {
   readonly prepare: (place: Place) => Promise<void>;
   readonly part?: (place: Place) => Promise<void>;
+  /** A folder beside the repository's that belongs to it. */
+  readonly aside?: (dir: string) => string;
+  /** The fault points it is about; the others are reached by other scenarios. */
+  readonly only?: RegExp;
   readonly run: (run: Run) => Promise<void>;
   /**
    * Holds the folder to what was said and then does what a user does next, without any help: each finding is a broken
@@ -43,4 +50,10 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   checkpoint,
   restore,
   recovery,
+  housekeeping,
+  elsewhere,
+  turn,
 };
+
+/** Those whose whole effect is in one folder and one process, so that a disk can be rebuilt from their recording. */
+export const RECORDED = Object.keys(SCENARIOS).filter((name) => SCENARIOS[name]?.only === undefined);

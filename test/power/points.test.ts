@@ -31,7 +31,7 @@ for (const name of Object.keys(SCENARIOS)) {
     t.is(run(execPath, [WORKLOAD, name, 'prepare', dir]).code, 0);
     const { steps, ran } = await recordRun([execPath, WORKLOAD, name, 'run', dir], {
       dir,
-      env: { ...env, DURABLE_FAULTS: 'trace' },
+      env: { ...env, DURABLE_FAULTS: 'trace', DURABLE_KEEPER_FAULTS: 'trace' },
       file: join(top, 'trace'),
     });
     t.is(ran.code, 0, ran.stderr);
@@ -48,7 +48,11 @@ for (const name of Object.keys(SCENARIOS)) {
       const key = `${String(process)} ${operation.point.replace(/:(?:before|after)$/, '')}`;
       open.set(key, (open.get(key) ?? 0) + (operation.point.endsWith(':before') ? 1 : -1));
     }
-    const unbalanced = [...open].filter(([, count]) => count < 0).map(([key]) => key);
+    // A part of a scenario is killed between two points. A folder that is there already has only the point before.
+    const isWhole = SCENARIOS[name]?.part === undefined;
+    const unbalanced = [...open]
+      .filter(([key, count]) => count < 0 || (count > 0 && isWhole && !key.endsWith(':mkdir')))
+      .map(([key]) => key);
     t.deepEqual(unbalanced, []);
     t.true(open.size > 0);
   });
