@@ -41,7 +41,7 @@ const SETUP: readonly VerbDefinition[] = [
   {
     ...plain,
     name: 'init',
-    describe: 'Give this work tree an id, so that turns can be recorded in it',
+    describe: 'Give this work tree an id and the hooks of the fence',
     options: {
       agent: text('NAME', 'Install the hooks of this agent (not in this version)'),
       shared: flag("Install into the repository's shared files (not in this version)"),
@@ -49,7 +49,7 @@ const SETUP: readonly VerbDefinition[] = [
         type: 'string',
         value: 'MODE',
         choices: ['strict', 'hooks', 'off'],
-        describe: 'How manual staging is refused in a turn (only off in this version)',
+        describe: 'How manual staging is refused in a turn: index.lock and hooks, hooks alone, or not at all',
       },
       'dry-run': flag('Only print what would be touched'),
     },
@@ -187,6 +187,7 @@ const WORK: readonly VerbDefinition[] = [
     name: 'run',
     describe: 'Run a command as one turn, under the lease',
     options: {
+      worktree: flag('Make a linked work tree beside this one, with a branch of its own, and run it there'),
       objective: text('TEXT', 'What it is for; default: the command line'),
       task: text('ID', "The task, or 'new'"),
       report: text('FILE', 'Write {turn, started, exit, signal} there at the end'),
@@ -199,6 +200,20 @@ const WORK: readonly VerbDefinition[] = [
     },
     rest: 'command',
     load: () => import('./verbs/run.js'),
+  },
+  {
+    ...plain,
+    name: 'op',
+    describe: 'Run one git command while no turn can start; refused under a turn',
+    options: { beside: flag('Run it beside the turn that holds the work tree all the same, and record it') },
+    rest: 'command',
+    load: () => import('./verbs/op.js'),
+  },
+  {
+    ...plain,
+    name: 'shell-init',
+    describe: 'Print a shell function that says who holds the work tree when git is refused',
+    load: () => import('./verbs/shell-init.js'),
   },
   {
     ...plain,

@@ -1,8 +1,8 @@
 /**
  * What `init` puts into a repository, and `uninstall`, which takes away that and all that turns have put beside it.
  *
- * This version installs one thing, the workspace id (`<git dir>/durable/workspace`); no hook, no setting. Order of an
- * uninstall: nobody's turn is open · with `purge` the refs, in one transaction of git · the work tree's own files · with the
+ * Installed are the workspace id (`<git dir>/durable/workspace`) and the fence's hooks with their settings (lib/fence/hooks.ts);
+ * nothing of an agent's yet. Order of an uninstall: nobody's turn is open · with `purge` the refs, in one transaction of git · the work tree's own files · with the
  * last work tree that has an id what all share · the proof: what is still there is looked for and named. Killed in
  * between, it is simply done again.
  *
@@ -14,7 +14,8 @@ import { join } from 'node:path';
 import fsExtra from 'fs-extra';
 import { diskError, errno } from '../lib/git/disk.js';
 import { dropKeeps } from '../lib/git/keep.js';
-import type { Storage } from '../lib/git/storage.js';
+import { installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
+import type { Settings, Storage } from '../lib/git/storage.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
 import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lib/lease/record.js';
 import { heldBy, unprovenBy } from '../lib/lease/refusal.js';
@@ -29,14 +30,26 @@ export interface Installed {
   readonly files: readonly string[];
 }
 
-/** Errors: those of the disk. */
-export function install(storage: Storage, options: { readonly dryRun: boolean }): Installed {
+export interface InstallOptions {
+  readonly dryRun: boolean;
+  /** `durable.fence` of this repository; null leaves it as it is. With 'off' no hook is installed. */
+  readonly fence: Settings['fence'] | null;
+}
+
+/** Errors: 'git-failed', those of the disk. */
+export async function install(storage: Storage, options: InstallOptions): Promise<Installed> {
   const { local } = storage.layout;
   const present = workspaceId(storage, { create: false });
-  if (present !== null) return { workspace: present, created: false, files: [] };
   const folders = existsSync(local) ? [] : [`${local}/`];
-  const workspace = options.dryRun ? null : workspaceId(storage, { create: true });
-  return { workspace, created: !options.dryRun, files: [...folders, join(local, 'workspace')] };
+  const own = present === null ? [...folders, join(local, 'workspace')] : [];
+  const wantsHooks = (options.fence ?? storage.settings.fence) !== 'off';
+  if (options.dryRun) {
+    const hooks = wantsHooks ? await plannedHooks(storage) : [];
+    return { workspace: present, created: false, files: [...own, ...hooks] };
+  }
+  const workspace = workspaceId(storage, { create: true });
+  const hooks = await installHooks(storage, options.fence);
+  return { workspace, created: present === null, files: [...own, ...hooks] };
 }
 
 export interface Uninstalled {
@@ -49,7 +62,7 @@ export interface Uninstalled {
 }
 
 /** What a git dir shares between its work trees, by name in `<common git dir>/durable/`. */
-const SHARED = ['journal', 'tickets', 'claims', 'torn', 'inbox', 'cache'];
+const SHARED = ['hooks', 'journal', 'tickets', 'claims', 'torn', 'inbox', 'cache'];
 const NAMESPACES = ['refs/durable/', 'refs/durable-remote/', 'refs/notes/durable'];
 const FOLDERS = ['refs/durable', 'refs/durable-remote'];
 
@@ -64,7 +77,8 @@ export async function uninstall(
   // A dead holder could not take its own gc.pid away.
   for (const record of dead) dropMaintenance(storage, record.holder.pid);
   const refs = options.purge ? await purgeRefs(storage) : [];
-  const removed = [...refs, ...(await removeFiles(storage, others.length === 0))];
+  const hooks = await removeHooks(storage, others.length === 0);
+  const removed = [...refs, ...hooks, ...(await removeFiles(storage, others.length === 0))];
   const wanted = others.length === 0 ? [layout.local, layout.shared] : [join(layout.local, 'workspace')];
   const residue = wanted.filter((path) => isThere(path));
   if (options.purge) residue.push(...listRefs(storage).keys(), ...refFolders(storage));

@@ -4,6 +4,7 @@
  *   leases       every lease record can be read
  *   ledgers      every ledger is whole (all of it with `deep`, else its newest event)
  *   locks        no lock in our namespace whose owner is dead, or that names nobody
+ *   fence        hooks and index.lock are where they belong
  *   interrupted  no turn waits for recovery
  *
  * `mend` does what is safe without a decision: a lock of a proven-dead owner goes by the claim chain, a torn newest event is set
@@ -14,9 +15,11 @@ import { join } from 'node:path';
 import { hasCode, isDurableError } from './errors.js';
 import { errno } from './git/disk.js';
 import type { Storage } from './git/storage.js';
+import { fenceHealth } from './fence/health.js';
 import { healFences } from './fence/heal.js';
 import { readTicket } from './git/tickets.js';
-import { isDamage, LEASE_PREFIX, leaseRef, newestRecord, readLease } from './lease/record.js';
+import { leaseOf, isDamage, LEASE_PREFIX, leaseRef, newestRecord, readLease } from './lease/record.js';
+import { workspaceId } from './lease/workspace.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
 import { recoveryReport } from './recovery/report.js';
 
@@ -40,7 +43,7 @@ type Check = (storage: Storage, look: Look) => Promise<Problem[]>;
 /** Writes nothing. Never throws for what it finds. */
 export async function diagnose(storage: Storage, look: Look): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const check of [leases, ledgers, locks, interrupted])
+  for (const check of [leases, ledgers, locks, fence, interrupted])
     problems.push(...(await looked(check, storage, look)));
   // What one check could not look past, another one may have met as well.
   return [...new Map(problems.map((one) => [`${one.code} ${one.detail}`, one])).values()];
@@ -175,6 +178,13 @@ function entriesOf(dir: string): { name: string; isDirectory: () => boolean }[] 
     if (['ENOENT', 'ENOTDIR'].includes(errno(error))) return [];
     throw error;
   }
+}
+
+async function fence(storage: Storage): Promise<Problem[]> {
+  const workspace = workspaceId(storage, { create: false });
+  const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
+  const { problems } = fenceHealth(storage, current?.record.state === 'held' ? current.record : null);
+  return problems.map((detail) => ({ code: 'fence', detail, fix: 'git durable init' }));
 }
 
 async function interrupted(storage: Storage): Promise<Problem[]> {

@@ -156,7 +156,7 @@ const SENTENCES: Sentences = {
   'version-unsupported': (f) =>
     `${f.where} is written in version ${String(f.found)} of the format and this program reads up to ${String(f.supported)}; install a git-durable that reads version ${String(f.found)}`,
   'lease-held': (f) =>
-    `the work tree is held by ${who(f.holder)} (${f.why}); wait for it, or work in a linked one: git worktree add ../other`,
+    `the work tree is held by ${who(f.holder)} (${f.why}); wait for it, or work in a linked work tree of your own: git durable run --worktree -- CMD`,
   'index-locked': (f) =>
     `'${f.path}' stayed locked by ${f.owner} for ${String(f.waitedMs)} ms; let that git end; when none is running: rm '${f.path}'`,
   'lease-lost': (f) =>

@@ -108,4 +108,5 @@ function endedWith(open: OpenCall, { code, signal }: Ending): Ended {
   return { started: true, code: exit, signal, summary, record: () => open.end(end) };
 }
 
-const signalCode = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
+/** As a shell gives death by a signal. */
+export const signalCode = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

@@ -14,6 +14,7 @@ import { exitCodeOf, sentenceOf } from '../exit.js';
 import { withRepository } from '../open.js';
 import { commandLine, runCommand, type Ended } from '../run/command.js';
 import { startOrRecover } from '../run/interrupted.js';
+import { linkedFolder } from '../run/linked.js';
 import { checkReport, emptyReport, writeReport, type Report } from '../run/report.js';
 import { Signals } from '../run/signals.js';
 import type { VerbContext } from '../verb.js';
@@ -24,8 +25,10 @@ export async function run(context: VerbContext): Promise<number> {
   const report = emptyReport();
   const signals = new Signals(context.host.pid);
   try {
-    report.exit = await withRepository(context, (repository) =>
-      runTurn({ context, repository, command, signals, report }),
+    const isApart = context.arguments.flag('worktree');
+    const placed = isApart ? { ...context, dir: await linkedFolder(context) } : context;
+    report.exit = await withRepository(placed, (repository) =>
+      runTurn({ context: placed, repository, command, signals, report }),
     );
   } catch (error) {
     context.output.note(sentenceOf(error));

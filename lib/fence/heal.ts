@@ -10,6 +10,8 @@ import type { Storage } from '../git/storage.js';
 import { healDeadLocks } from '../git/sweep.js';
 import type { Ticket } from '../git/tickets.js';
 import { revokeStage } from '../lease/staging.js';
+import { disarmHooks } from './hooks.js';
+import { endObserving } from './observer.js';
 import { pidFile } from './place.js';
 import { hideState, readState, stateFile } from './state.js';
 
@@ -26,6 +28,8 @@ function takeDown(storage: Storage, dead: Ticket): void {
   if (state !== null && state.turn === dead.turn) {
     revokeStage(storage, state.epoch);
     hideState(storage, state.turn);
+    disarmHooks(storage);
+    endObserving(storage);
   }
   storage.disk.unlink('fence.lower', pidFile(storage.layout.gitDir));
 }

@@ -2,6 +2,7 @@
 import type { Settings, Storage } from '../git/storage.js';
 import { readTicket } from '../git/tickets.js';
 import type { LeaseRecord } from '../lease/record.js';
+import { installedHooks, missingHooks } from './hooks.js';
 import { indexLock } from './place.js';
 
 export interface FenceHealth {
@@ -12,7 +13,7 @@ export interface FenceHealth {
 
 /** `held`: the record of the lease while it is held. */
 export function fenceHealth(storage: Storage, held: LeaseRecord | null): FenceHealth {
-  const problems = lockProblems(storage, held);
+  const problems = [...lockProblems(storage, held), ...hookProblems(storage)];
   return { mode: storage.settings.fence, healthy: problems.length === 0, problems };
 }
 
@@ -28,6 +29,16 @@ function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
       : [];
   if (storage.identity.judge(owner).verdict === 'dead') return [`'${path}' is of a dead turn`];
   return [];
+}
+
+function hookProblems(storage: Storage): string[] {
+  const tracked = installedHooks(storage)?.tracked ?? [];
+  return [
+    ...missingHooks(storage).map(
+      (name) => `the hook '${name}' was removed; the next turn puts it back, or: git durable init`,
+    ),
+    ...tracked.map((name) => `the hook '${name}' is a tracked file and was not chained: it refuses nothing`),
+  ];
 }
 
 const isAlive = (storage: Storage, { holder }: LeaseRecord): boolean =>

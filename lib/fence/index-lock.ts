@@ -16,8 +16,10 @@ import { readTicket } from '../git/tickets.js';
 import { demandFree } from '../lease/acquire.js';
 import type { ProcessIdentity } from '../lease/processes.js';
 import { healFences } from './heal.js';
+import { disarmHooks } from './hooks.js';
+import { endObserving } from './observer.js';
 import { indexLock, pidFile } from './place.js';
-import { hideState, holderSentence } from './state.js';
+import { hideState, holderSentence, readState, stateFile } from './state.js';
 
 export interface FencedTurn {
   readonly turn: string;
@@ -38,7 +40,7 @@ export async function raiseFence(
   refuse: (storage: Storage) => Promise<void> = demandFree,
 ): Promise<void> {
   if (storage.settings.fence !== 'strict') return;
-  const { host, layout, settings, disk } = storage;
+  const { host, layout, settings } = storage;
   const until = host.monotonicMs() + settings.lockWaitMs;
   while (!take(storage, fenced)) {
     if (healFences(storage).includes(indexLock(layout.gitDir))) continue;
@@ -47,8 +49,22 @@ export async function raiseFence(
     if (host.monotonicMs() >= until) throw locked(storage, indexLock(layout.gitDir));
     await pause(POLL_MS);
   }
+  namePid(storage, fenced);
+}
+
+/** Takes a lock again that is gone during the turn; true when it was. A git that is quicker has it until it is done. */
+export function takeAgain(storage: Storage, fenced: FencedTurn): boolean {
+  if (storage.settings.fence !== 'strict') return false;
+  const isGone = readTicket(indexLock(storage.layout.gitDir)) === null;
+  if (!isGone || readState(stateFile(storage.layout))?.turn !== fenced.turn) return false;
+  if (!take(storage, fenced)) return false;
+  namePid(storage, fenced);
+  return true;
+}
+
+function namePid({ disk, layout }: Storage, { holder }: FencedTurn): void {
   disk.unlink('fence.pid', pidFile(layout.gitDir));
-  const named = Buffer.from(`pid ${String(fenced.holder.pid)}\n`, 'utf8');
+  const named = Buffer.from(`pid ${String(holder.pid)}\n`, 'utf8');
   disk.createPassing('fence.pid', pidFile(layout.gitDir), named, 0o644);
 }
 
@@ -56,6 +72,8 @@ export async function raiseFence(
 export function lowerFence(storage: Storage, turn: string): void {
   const { disk, layout } = storage;
   hideState(storage, turn);
+  disarmHooks(storage);
+  endObserving(storage);
   const owner = readTicket(indexLock(layout.gitDir));
   if (owner === null || owner === 'foreign' || owner.turn !== turn) return;
   disk.unlink('fence.lower', pidFile(layout.gitDir));

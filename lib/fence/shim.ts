@@ -1,24 +1,27 @@
 /**
  * What the processes of a turn need so that their own git passes the fence: `hooks/git/shim` first on PATH, and where the turn's
- * private index lies. No secret is in it. Without `index.lock` (mode `hooks` or `off`) the shim is the real git.
+ * private index lies. No secret is in it. Without `index.lock` (mode `hooks`) the
+ * shim only notes which commands are the turn's own.
  */
 import { delimiter } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Storage } from '../git/storage.js';
-import type { Held } from '../lease/hold.js';
 
 /** The folder that holds the program `git` of the shim. */
 export const SHIM = fileURLToPath(new URL('../../../hooks/git/shim', import.meta.url)).replace(/\/$/, '');
 
-/** To be laid over the environment of each child process of the turn. */
-export function shimEnvironment(storage: Storage, held: Held, turn: string): Record<string, string> {
-  if (storage.settings.fence !== 'strict') return {};
+/** To be laid over the environment of each child process of the turn; `stageDir` is its staging directory. */
+export function shimEnvironment(
+  storage: Storage,
+  { turn, stageDir }: { readonly turn: string; readonly stageDir: string },
+): Record<string, string> {
+  if (storage.settings.fence === 'off') return {};
   const path = storage.host.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin';
   const folders = path.split(delimiter).filter((folder) => folder !== SHIM);
   return {
     PATH: [SHIM, ...folders].join(delimiter),
     DURABLE_SHIM: SHIM,
-    DURABLE_STAGE: held.stageDir,
+    DURABLE_STAGE: stageDir,
     DURABLE_GIT_DIR: storage.layout.gitDir,
     DURABLE_TURN: turn,
   };

@@ -14,8 +14,9 @@ import type { LeaseRecord } from '../lease/record.js';
 
 export const stateFile = ({ local }: Layout): string => join(local, 'fence');
 
-/** Puts the file there for the turn of `record`. Errors: the disk's. */
+/** Puts the file there for the turn of `record`, unless the fence is off. Errors: the disk's. */
 export function showState(storage: Storage, record: LeaseRecord, marker: string): void {
+  if (storage.settings.fence === 'off') return;
   const { layout, disk, objects, tickets } = storage;
   const { pid, start } = record.holder;
   const lines = [

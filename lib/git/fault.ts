@@ -50,6 +50,8 @@ export const SITES = [
   'fence.lock', // link(ticket, index.lock), before the lease is claimed
   'fence.pid', // the pid of the holder, as newer git names it to whom it refuses
   'fence.state', // who holds the work tree, for hooks in sh
+  'fence.view', // what the observer saw last
+  'fence.hook', // hooks of ours, chained, and what keeps them out of git status
   'fence.lower', // all of that goes, once the turn's end is recorded, or the owner is proven dead
   // lib/ledger
   'ledger.settle', // an event found instead of written is flushed before its receipt

@@ -7,6 +7,7 @@
  *      work tree as it was left (lib/recovery/scene.ts); remove the dead turn's index.lock; end, and leave the lease as it is:
  *      taking over always goes through recovery
  *   3. a third of the TTL has passed since the last record: renew by compare-and-swap, keep `gc.pid`
+ *   4. what somebody took away of the fence is put back (lib/fence/watch.ts)
  * After sleep a renewal is the same swap, and a `git.observed` says how late it came (PROTOCOL.md 36): a local lease is
  * not ended by a clock.
  *
@@ -17,6 +18,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { hasCode } from '../errors.js';
 import { healFences } from '../fence/heal.js';
+import { watchFence } from '../fence/watch.js';
 import { Ledger } from '../ledger/ledger.js';
 import { keepScene } from '../recovery/scene.js';
 import type { Storage } from '../git/storage.js';
@@ -87,6 +89,8 @@ class Keeper {
     if (!isNew && current.oid !== this.#seen) this.#renewed = this.#instant();
     this.#seen = current.oid;
     if (isNew || this.#since(this.#renewed) >= current.record.ttlMs / 3) await this.#renew(current.record);
+    for (const what of await watchFence(this.#storage, current.record, token))
+      await this.#observe(current.record, what);
     return null;
   }
 
@@ -98,21 +102,25 @@ class Keeper {
     this.#seen = renewed.oid;
     this.#renewed = this.#instant();
     holdMaintenance(this.#storage, record.holder.pid);
-    if (lateMs > record.ttlMs) await this.#observeLate(record, lateMs);
+    if (lateMs <= record.ttlMs) return;
+    const seconds = String(Math.round(lateMs / 1000));
+    await this.#observe(
+      record,
+      `the lease was renewed ${seconds} s after the last time (the machine slept, or the keeper was stopped)`,
+    );
   }
 
-  async #observeLate(record: LeaseRecord, lateMs: number): Promise<void> {
+  async #observe(record: LeaseRecord, what: string): Promise<void> {
     if (record.task === null) return;
-    const seconds = String(Math.round(lateMs / 1000));
     await Ledger.open(this.#storage, record.task).append(
       () => [
         {
           type: 'git.observed',
           turn: record.turn,
-          what: `the lease was renewed ${seconds} s after the last time (the machine slept, or the keeper was stopped)`,
-          ref: this.#parameters.token.ref,
+          what,
+          ref: null,
           before: null,
-          after: this.#seen,
+          after: null,
           process: null,
         },
       ],

@@ -13,7 +13,7 @@ import { takeCheckpoint } from '../files/checkpoint.js';
 import { freshId } from '../host.js';
 import { cut } from '../ledger/subject.js';
 import { argsText } from '../decisions/fingerprint.js';
-import type { TurnContext } from './context.js';
+import { recordObserved, type TurnContext } from './context.js';
 import { bytesOf } from './touched.js';
 
 export interface IntendedPath {
@@ -68,6 +68,7 @@ export async function proposeCall(
   call: Call,
   at: { index: number; invocation?: string },
 ): Promise<ProposedCall> {
+  await recordObserved(context);
   const args = Buffer.from(argsText(call.args), 'utf8');
   const mutates = call.mutates ?? call.paths?.length !== 0;
   const unknownEffect = mutates && call.paths === undefined;
@@ -106,6 +107,7 @@ export async function endCall(
   call: Pick<ProposedCall, 'invocation' | 'unknownEffect'>,
   end: CallEnd & { durationMs: number | null },
 ): Promise<Recorded> {
+  await recordObserved(context);
   const checkpoint =
     call.unknownEffect && end.state !== 'denied'
       ? await snapshot(context, 'after a tool', 'after-tool')

@@ -1,5 +1,6 @@
 /** What every step of a turn works with: where it is recorded, under which lease, and as whom. */
 import type { EventDraft, Recorded } from '../event.js';
+import { observe } from '../fence/observer.js';
 import type { Storage } from '../git/storage.js';
 import type { TaskState } from '../ledger/state.js';
 import type { Ledger } from '../ledger/ledger.js';
@@ -27,4 +28,11 @@ export function turnContext(parts: Omit<TurnContext, 'append'>): TurnContext {
         workspace: parts.workspace,
       }),
   };
+}
+
+/** Appends what was done to the repository beside the turn since the last look. */
+export async function recordObserved(context: TurnContext): Promise<void> {
+  const { storage, held, turn, agent, workspace, ledger } = context;
+  const drafts = observe(storage, { turn, stageDir: held.stageDir });
+  if (drafts.length > 0) await ledger.append(() => drafts, { lease: null, agent, workspace });
 }

@@ -10,7 +10,7 @@ import { findProcesses } from '../lease/processes.js';
 import { sweepLitter } from '../git/sweep.js';
 import { packJournal } from '../ledger/pack.js';
 import { cut } from '../ledger/subject.js';
-import type { TurnContext } from './context.js';
+import { recordObserved, type TurnContext } from './context.js';
 
 export interface TurnEnd {
   readonly outcome: EventOf<'turn.finished'>['outcome'];
@@ -21,6 +21,7 @@ export interface TurnEnd {
 }
 
 export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<void> {
+  await recordObserved(context);
   const checkpoint = end.checkpoint === false ? null : await endCheckpoint(context);
   const survivors = await survivorsOf(context);
   await context.append(() => [

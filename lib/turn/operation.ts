@@ -7,12 +7,15 @@
  * after it, it is interrupted work, which recovery names and settles (lib/recovery/cut-restore.ts).
  */
 import { hasCode } from '../errors.js';
+import type { ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
 import { previewRestore, restore, type Restored, type RestoreRequest } from '../files/restore.js';
 import type { Storage } from '../git/storage.js';
+import type { Held } from '../lease/hold.js';
 import { acquire } from '../lease/acquire.js';
 import { ownWorkspace } from '../lease/take.js';
-import { openTask, type Ledger } from '../ledger/ledger.js';
+import { Ledger, openTask } from '../ledger/ledger.js';
+import { cut } from '../ledger/subject.js';
 import { witnessing } from '../recovery/scene.js';
 import { attachTurn } from './attach.js';
 import type { Turn } from './turn.js';
@@ -66,21 +69,29 @@ export async function manualRestore(
   if (request.dryRun === true) return previewRestore(storage, request);
   const turn = await ownTurn(storage);
   if (turn !== null) return turn.restore(request);
-  const held = await witnessing(storage, () =>
-    acquire(storage, {
-      kind: 'operation',
-      // Named, so that a restore that is killed is found from the lease record alone.
-      task: standingTaskOf(storage),
-      turn: null,
-      turnKey: null,
-      objective: `restore ${request.checkpoint.slice(0, 12)}`,
-      agent: PERSON,
-    }),
-  );
-  try {
+  // Named, so that a restore that is killed is found from the lease record alone.
+  const what = { objective: `restore ${request.checkpoint.slice(0, 12)}`, task: standingTaskOf(storage) };
+  return underOperation(storage, what, async (held) => {
     const ledger = await standingTask(storage);
     const workspace = ownWorkspace(storage);
-    const done = await restore({ storage, ledger, held, agent: PERSON, workspace, turn: null }, request);
+    return restore({ storage, ledger, held, agent: PERSON, workspace, turn: null }, request);
+  });
+}
+
+/**
+ * Runs `body` under an operation lease: no turn starts meanwhile, and it is refused under another's. It ends with its
+ * process. Errors: 'lease-held', 'lease-unproven', 'recovery-needed', what `body` throws.
+ */
+export async function underOperation<T>(
+  storage: Storage,
+  what: { readonly objective: string; readonly task: string | null },
+  body: (held: Held) => Promise<T>,
+): Promise<T> {
+  const held = await witnessing(storage, () =>
+    acquire(storage, { kind: 'operation', turn: null, turnKey: null, agent: PERSON, ...what }),
+  );
+  try {
+    const done = await body(held);
     await held.release();
     return done;
   } catch (error) {
@@ -89,7 +100,38 @@ export async function manualRestore(
   }
 }
 
-async function ownTurn(storage: Storage): Promise<Turn | null> {
+export interface ManualGit {
+  /** One line for people. */
+  readonly what: string;
+  readonly process: ProcessRecord;
+}
+
+/** Records a git command that a person ran: in the task of the turn that it went beside, else in the standing task. */
+export async function recordManualGit(
+  storage: Storage,
+  { what, process }: ManualGit,
+  beside: { readonly task: string; readonly turn: string } | null,
+): Promise<void> {
+  const ledger = beside === null ? await standingTask(storage) : Ledger.open(storage, beside.task);
+  const turn = beside?.turn ?? null;
+  await ledger.append(
+    () => [
+      {
+        type: 'git.observed',
+        turn,
+        what: cut(what, 200),
+        ref: null,
+        before: null,
+        after: null,
+        process: { ...process, command: cut(process.command, 200) },
+      },
+    ],
+    { lease: null, agent: PERSON, workspace: ownWorkspace(storage) },
+  );
+}
+
+/** The turn that this process belongs to; null when it belongs to none. */
+export async function ownTurn(storage: Storage): Promise<Turn | null> {
   try {
     return await attachTurn(storage);
   } catch (error) {

@@ -9,6 +9,8 @@ import { DurableError } from '../errors.js';
 import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
 import { lowerFence, raiseFence } from '../fence/index-lock.js';
+import { armHooks } from '../fence/hooks.js';
+import { beginObserving } from '../fence/observer.js';
 import { showState } from '../fence/state.js';
 import { ownWorkspace } from '../lease/take.js';
 import { takeOver } from '../lease/takeover.js';
@@ -55,6 +57,8 @@ async function takeUp(
   );
   try {
     showState(storage, held.record, marker);
+    await armHooks(storage);
+    beginObserving(storage, { turn, stageDir: held.stageDir });
     if (options.keeper !== false) await held.startKeeper(options.holder ?? storage.identity.self());
     return await reopened(storage, { ledger, held, options }, { ...more, marker });
   } catch (error) {

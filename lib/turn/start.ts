@@ -11,6 +11,8 @@ import { DurableError, hasCode } from '../errors.js';
 import type { Recorded } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { lowerFence, raiseFence, type FencedTurn } from '../fence/index-lock.js';
+import { armHooks } from '../fence/hooks.js';
+import { beginObserving } from '../fence/observer.js';
 import { showState } from '../fence/state.js';
 import { freshId } from '../host.js';
 import type { Storage } from '../git/storage.js';
@@ -62,6 +64,8 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
   const held = await fencedAcquire(storage, options, { key, task, turn, marker });
   try {
     showState(storage, held.record, marker);
+    await armHooks(storage);
+    beginObserving(storage, { turn, stageDir: held.stageDir });
     if (options.keeper !== false) await held.startKeeper(options.holder ?? storage.identity.self());
     const ledger = await openTask(storage, {
       task,

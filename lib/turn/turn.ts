@@ -70,7 +70,7 @@ export class Turn {
    */
   environment(): Record<string, string> {
     const { storage, held, turn } = this.#context;
-    const shim = shimEnvironment(storage, held, turn);
+    const shim = shimEnvironment(storage, { turn, stageDir: held.stageDir });
     return this.#options.marker === undefined ? shim : { ...shim, [MARKER]: this.#options.marker };
   }
 

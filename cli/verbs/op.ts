@@ -1,0 +1,87 @@
+/**
+ * `op -- GIT ARGS`: one git command of a person's under an operation lease, so that no turn starts while it runs; refused (4)
+ * under another's turn. `--beside` runs it under that turn all the same: through the turn's shim, so that nothing that the
+ * turn staged is lost, and recorded with its process. Inside a turn it is the turn's own git.
+ */
+import { shimEnvironment } from '../../lib/fence/shim.js';
+import type { Storage } from '../../lib/git/storage.js';
+import { leaseOf, readLease } from '../../lib/lease/record.js';
+import { stageDir } from '../../lib/lease/staging.js';
+import { workspaceId } from '../../lib/lease/workspace.js';
+import { ownTurn, recordManualGit, underOperation } from '../../lib/turn/operation.js';
+import { usage } from '../arguments.js';
+import { withStorage } from '../open.js';
+import { commandLine, signalCode } from '../run/command.js';
+import { startAtGate } from '../run/gate.js';
+import { Signals } from '../run/signals.js';
+import type { VerbContext } from '../verb.js';
+
+export async function run(context: VerbContext): Promise<number> {
+  const given = context.command ?? [];
+  const words = given[0] === 'git' ? given.slice(1) : given;
+  if (words.length === 0) throw usage("'op' takes git's arguments after '--': git durable op -- add -p");
+  if (context.output.json) throw usage("'op' leaves standard output to git");
+  return withStorage(context, async (storage) => {
+    const turn = await ownTurn(storage);
+    if (turn !== null) return (await runGit(context, words, turn.environment())).code;
+    const beside = context.arguments.flag('beside') ? await openTurn(storage) : null;
+    if (beside !== null) return record(storage, beside, await runGit(context, words, beside.env));
+    const objective = commandLine(['git', ...words]).slice(0, 200);
+    return underOperation(storage, { objective, task: null }, async () =>
+      record(storage, null, await runGit(context, words, {})),
+    );
+  });
+}
+
+interface OpenTurn {
+  readonly task: string;
+  readonly turn: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The turn that holds the work tree; null when none does. */
+async function openTurn(storage: Storage): Promise<OpenTurn | null> {
+  const workspace = workspaceId(storage, { create: false });
+  const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
+  if (current?.record.state !== 'held') return null;
+  const { task, turn, epoch, holder } = current.record;
+  if (task === null || turn === null || storage.identity.judge(holder).verdict === 'dead') return null;
+  const shim = shimEnvironment(storage, { turn, stageDir: stageDir(storage, epoch) });
+  return { task, turn, env: { ...shim, DURABLE_BYPASS: turn } };
+}
+
+interface RanGit {
+  readonly code: number;
+  readonly pid: number;
+  readonly command: string;
+}
+
+async function runGit(
+  context: VerbContext,
+  words: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<RanGit> {
+  const signals = new Signals(context.host.pid);
+  try {
+    const command = ['git', ...words];
+    const gated = await startAtGate(command, { cwd: context.dir, env: { ...context.host.env, ...env } });
+    signals.passTo(gated);
+    gated.open();
+    const { code, signal } = await gated.ended;
+    return {
+      code: signal === null ? (code ?? 1) : signalCode(signal),
+      pid: gated.pid,
+      command: commandLine(command),
+    };
+  } finally {
+    signals.close();
+  }
+}
+
+async function record(storage: Storage, beside: OpenTurn | null, ran: RanGit): Promise<number> {
+  const { code, pid, command } = ran;
+  const where = beside === null ? 'by hand' : 'by hand, beside the turn';
+  const what = `'${command}' ${where}, exit ${String(code)}`;
+  await recordManualGit(storage, { what, process: { pid, start: '', command } }, beside);
+  return code;
+}

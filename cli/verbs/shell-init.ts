@@ -1,0 +1,12 @@
+/** `shell-init`: a shell function that says who holds the work tree when git was refused by the fence. */
+import { readFileSync } from 'node:fs';
+import { EXIT } from '../exit.js';
+import type { VerbContext } from '../verb.js';
+
+export function run(context: VerbContext): Promise<number> {
+  const script = readFileSync(new URL('../../../hooks/git/shell-init.sh', import.meta.url), 'utf8');
+  context.output.result({ script }, () => {
+    context.output.raw(script);
+  });
+  return Promise.resolve(EXIT.done);
+}

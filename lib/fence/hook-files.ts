@@ -1,0 +1,92 @@
+/**
+ * One hook of ours in a hooks folder, chained in front of what is there.
+ *
+ * States of NAME and its neighbours, and what each means:
+ *
+ *   NAME ours, NAME.durable-prev or nothing   installed; the previous one runs after ours
+ *   NAME.legacy ours                          the pre-commit framework came later and runs ours: installed
+ *   NAME.old ours                             lefthook came later and runs ours no more: its former content goes back there
+ *   NAME another's                            not installed, or wiped (husky makes its folder anew)
+ *
+ * Each change is one rename, so that git finds the old hook or the new one. A hook that is tracked is left alone: chaining it
+ * would show in `git status`.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errno } from '../git/disk.js';
+import type { Storage } from '../git/storage.js';
+
+/** Second line of every hook of ours. */
+const MARK = '# git-durable hook:';
+
+const hookText = (name: string): string =>
+  readFileSync(new URL('../../../hooks/git/hook.sh', import.meta.url), 'utf8').replace('@NAME@', name);
+
+export type Placed = 'there' | 'placed' | 'tracked';
+
+export async function placeHook(storage: Storage, dir: string, name: string): Promise<Placed> {
+  const { disk } = storage;
+  const path = join(dir, name);
+  if (isHookPresent(dir, name)) return 'there';
+  if (await isTracked(storage, path)) return 'tracked';
+  putBack(storage, path, `${path}.old`);
+  if (existsSync(path)) disk.rename('fence.hook', path, previousOf(path));
+  writeHook(storage, path, name);
+  return 'placed';
+}
+
+/** The script alone, for git's configured hooks: nothing is chained there. */
+export function writeHook(storage: Storage, path: string, name: string): void {
+  const { disk } = storage;
+  disk.unlink('fence.hook', `${path}.durable-new`);
+  disk.createPassing('fence.hook', `${path}.durable-new`, Buffer.from(hookText(name), 'utf8'), {
+    exact: 0o755,
+  });
+  disk.rename('fence.hook', `${path}.durable-new`, path);
+}
+
+/** Takes ours away and puts what was there before back; true when something was done. */
+export function takeHook(storage: Storage, dir: string, name: string): boolean {
+  const path = join(dir, name);
+  const done = [path, `${path}.legacy`, `${path}.old`].some((at) => putBack(storage, path, at));
+  const previous = previousOf(path);
+  // Made anew over ours, by the same program: its earlier self is no use to anybody.
+  const isSame = isFile(previous) && isFile(path) && contentOf(previous) === contentOf(path);
+  if (isSame) storage.disk.unlink('fence.hook', previous);
+  return done || isSame;
+}
+
+export function isHookPresent(dir: string, name: string): boolean {
+  const path = join(dir, name);
+  return isOurs(path) || (isOurs(`${path}.legacy`) && existsSync(path));
+}
+
+const previousOf = (path: string): string => `${path}.durable-prev`;
+
+/** What was moved aside for ours goes to where ours lies now. */
+function putBack(storage: Storage, path: string, at: string): boolean {
+  if (!isOurs(at)) return false;
+  const { disk } = storage;
+  if (!existsSync(previousOf(path))) return disk.unlink('fence.hook', at);
+  return disk.rename('fence.hook', previousOf(path), at) === 'done';
+}
+
+const isOurs = (path: string): boolean => contentOf(path).split('\n', 2)[1]?.startsWith(MARK) === true;
+const isFile = (path: string): boolean => existsSync(path);
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'EACCES', 'EISDIR'].includes(errno(error))) return '';
+    throw error;
+  }
+}
+
+async function isTracked(storage: Storage, path: string): Promise<boolean> {
+  const { workTree, gitDir, commonDir } = storage.layout;
+  const inside = (folder: string): boolean => path.startsWith(`${folder}/`);
+  if (!inside(workTree) || inside(gitDir) || inside(commonDir)) return false;
+  const found = await storage.git.run(['ls-files', '--error-unmatch', '--', path]);
+  return found.code === 0;
+}

@@ -1,0 +1,238 @@
+/**
+ * The hooks of the fence: installed by `init`, kept in place during turns, removed by `uninstall`.
+ *
+ * Two ways: settings `hook.durable-NAME.*` (git 2.54 and newer reads them, older git ignores them; they name scripts in
+ * `<git dir>/durable/hooks`), always; and files in the folder that git uses (`core.hooksPath`, never set by us), for older git,
+ * chained in front of what is there. `reference-transaction` runs once a ref in a fetch of old git, so as a file it is there
+ * during turns only. `<git dir>/durable/installed` says what `init` did; without it a turn touches no hook.
+ *
+ * Calling order: `installHooks` · at each turn's start `armHooks`, while it runs `restoreHooks`, at its end `disarmHooks` ·
+ * `removeHooks`. Killed in between, the next start or `removeHooks` does the rest: a hook that is left behind refuses nothing
+ * without a living turn.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import * as v from 'valibot';
+import { errno } from '../git/disk.js';
+import type { Settings, Storage } from '../git/storage.js';
+import { excludeHooks, includeHooks } from './exclude.js';
+import { isHookPresent, placeHook, takeHook, writeHook } from './hook-files.js';
+
+/** Vetoes that stay installed; they end at once where no turn is open. */
+const VETOES = ['pre-commit', 'pre-merge-commit', 'pre-rebase', 'pre-push', 'pre-auto-gc'] as const;
+/** As files there during turns only: the first refuses, both tell the observer who did what. */
+const DURING = ['reference-transaction', 'post-index-change'] as const;
+const ALL = [...VETOES, ...DURING];
+
+const INSTALLED = v.object({
+  v: v.literal(1),
+  /** The hooks folder, absolute. */
+  dir: v.string(),
+  /** Names of hooks that are tracked files of the user's and were left alone. */
+  tracked: v.array(v.string()),
+  madeDir: v.boolean(),
+  /** `durable.fence` of the repository's own config before `init` set it; undefined when it did not. */
+  fenceBefore: v.optional(v.nullable(v.string())),
+});
+
+export type InstalledHooks = v.InferOutput<typeof INSTALLED>;
+
+/** What `init` did here; null when it installed no hooks. */
+export function installedHooks(storage: Storage): InstalledHooks | null {
+  return readInstalled(manifest(storage));
+}
+
+/** Idempotent. Returns the paths it wrote. With the mode 'off' there are no hooks. Errors: 'git-failed', the disk's. */
+export async function installHooks(storage: Storage, mode: Settings['fence'] | null): Promise<string[]> {
+  const dir = await hooksDir(storage);
+  const before = installedHooks(storage);
+  const isOff = (mode ?? storage.settings.fence) === 'off';
+  const madeDir = !isOff && !existsSync(dir);
+  const files = isOff ? await takeAll(storage, dir) : await configure(storage);
+  if (madeDir) storage.disk.makePassingDir('fence.hook', dir, 0o777);
+  const { placed, tracked } =
+    !isOff && needsFiles(storage) ? await placeAll(storage, dir, VETOES) : { placed: [], tracked: [] };
+  const fence = await setMode(storage, mode, before);
+  record(storage, { v: 1, dir, tracked, madeDir: madeDir || before?.madeDir === true, ...fence });
+  return [...(before === null ? [manifest(storage)] : []), ...files, ...placed];
+}
+
+/** What `installHooks` would write in a work tree that has none. */
+export async function plannedHooks(storage: Storage): Promise<string[]> {
+  if (installedHooks(storage) !== null) return [];
+  const dir = await hooksDir(storage);
+  const scripts = ALL.map((name) => join(scriptDir(storage), name));
+  const files = needsFiles(storage) ? VETOES.map((name) => join(dir, name)) : [];
+  return [join(storage.layout.local, 'installed'), ...scripts, ...files];
+}
+
+/** Idempotent. What other work trees use stays; with the `last` one all goes. Errors: 'git-failed', the disk's. */
+export async function removeHooks(storage: Storage, last: boolean): Promise<string[]> {
+  const installed = installedHooks(storage);
+  const { disk, git } = storage;
+  const dir = installed?.dir ?? (await hooksDir(storage));
+  const taken = isShared(storage, dir) ? [] : takeFrom(storage, dir);
+  if (last) await unconfigure(storage);
+  includeHooks(storage);
+  if (installed?.madeDir === true) disk.removeDir('fence.hook', dir);
+  if (installed?.fenceBefore === null) await git.run(['config', '--local', '--unset-all', 'durable.fence']);
+  else if (installed?.fenceBefore !== undefined)
+    await git.output(['config', '--local', 'durable.fence', installed.fenceBefore]);
+  disk.unlink('fence.hook', manifest(storage));
+  return taken;
+}
+
+/** At a turn's start, where `init` installed hooks: all in place where git looks now, `reference-transaction` too. */
+export async function armHooks(storage: Storage): Promise<void> {
+  const installed = installedHooks(storage);
+  if (storage.settings.fence === 'off' || installed === null) return;
+  const dir = await hooksDir(storage);
+  if (dir !== installed.dir) {
+    if (!isShared(storage, installed.dir)) takeFrom(storage, installed.dir);
+    record(storage, { ...installed, dir, madeDir: false });
+  }
+  if (!needsFiles(storage)) return;
+  storage.disk.makePassingDir('fence.hook', dir, 0o777);
+  await placeAll(storage, dir, ALL);
+}
+
+/** While a turn is open: puts hooks that somebody wiped back; returns their names. */
+export async function restoreHooks(storage: Storage): Promise<string[]> {
+  const missing = missingHooks(storage, ALL);
+  if (missing.length > 0) await armHooks(storage);
+  return missing;
+}
+
+/** At a turn's end, or its death: `reference-transaction` goes, unless another work tree's turn needs it. */
+export function disarmHooks(storage: Storage): void {
+  const installed = installedHooks(storage);
+  if (installed === null || fencedDirs(storage).length > 0) return;
+  for (const name of DURING) takeHook(storage, installed.dir, name);
+}
+
+/** Names of installed hooks that are not in place; [] where none are installed. */
+export function missingHooks(storage: Storage, names: readonly string[] = VETOES): string[] {
+  const installed = installedHooks(storage);
+  if (installed === null || storage.settings.fence === 'off' || !needsFiles(storage)) return [];
+  return names.filter((name) => !installed.tracked.includes(name) && !isHookPresent(installed.dir, name));
+}
+
+/** Where git looks, `core.hooksPath` or `hooks` of the common git dir. Our own git has that setting off, as its last value. */
+async function hooksDir({ git, layout }: Storage): Promise<string> {
+  const asked = await git.run(['config', '--type=path', '--null', '--get-all', 'core.hooksPath']);
+  const given = asked.stdout.toString('utf8').split('\0').slice(0, -2).at(-1);
+  return given === undefined ? join(layout.commonDir, 'hooks') : resolve(layout.workTree, given);
+}
+
+function needsFiles({ layout }: Storage): boolean {
+  const [major = 0, minor = 0] = layout.gitVersion.split('.').map(Number);
+  return major < 2 || (major === 2 && minor < 54);
+}
+
+const manifest = ({ layout }: Storage): string => join(layout.local, 'installed');
+
+function record(storage: Storage, installed: InstalledHooks): void {
+  const { disk } = storage;
+  const file = manifest(storage);
+  disk.unlink('fence.hook', `${file}.new`);
+  disk.createPassing('fence.hook', `${file}.new`, Buffer.from(`${JSON.stringify(installed)}\n`), 0o600);
+  disk.rename('fence.hook', `${file}.new`, file);
+}
+
+const takeFrom = (storage: Storage, dir: string): string[] =>
+  ALL.filter((name) => takeHook(storage, dir, name)).map((name) => join(dir, name));
+
+async function takeAll(storage: Storage, dir: string): Promise<string[]> {
+  if (!isShared(storage, dir)) takeFrom(storage, dir);
+  await unconfigure(storage);
+  return [];
+}
+
+const scriptDir = ({ layout }: Storage): string => join(layout.shared, 'hooks');
+
+/** The settings and their scripts. Returns the scripts that were not there. */
+async function configure(storage: Storage): Promise<string[]> {
+  const dir = scriptDir(storage);
+  storage.disk.makePassingDir('fence.hook', dir, storage.layout.bits.privateDir);
+  const fresh: string[] = [];
+  for (const name of ALL) {
+    const path = join(dir, name);
+    if (!existsSync(path)) fresh.push(path);
+    writeHook(storage, path, name);
+    const section = `hook.durable-${name}`;
+    await storage.git.output(['config', '--local', `${section}.event`, name]);
+    // Git hands it to a shell.
+    await storage.git.output([
+      'config',
+      '--local',
+      `${section}.command`,
+      `'${path.replaceAll("'", `'\\''`)}'`,
+    ]);
+  }
+  return fresh;
+}
+
+async function unconfigure({ git }: Storage): Promise<void> {
+  for (const name of ALL) await git.run(['config', '--local', '--remove-section', `hook.durable-${name}`]);
+}
+
+async function placeAll(
+  storage: Storage,
+  dir: string,
+  names: readonly string[],
+): Promise<{ placed: string[]; tracked: string[] }> {
+  const placed: string[] = [];
+  const tracked: string[] = [];
+  for (const name of names) {
+    const outcome = await placeHook(storage, dir, name);
+    if (outcome === 'placed') placed.push(join(dir, name));
+    if (outcome === 'tracked') tracked.push(name);
+  }
+  if (placed.length > 0) await excludeHooks(storage, dir, ALL);
+  return { placed, tracked };
+}
+
+async function setMode(
+  { git }: Storage,
+  mode: string | null,
+  before: InstalledHooks | null,
+): Promise<Pick<InstalledHooks, 'fenceBefore'>> {
+  const kept = before?.fenceBefore === undefined ? {} : { fenceBefore: before.fenceBefore };
+  if (mode === null) return kept;
+  const asked = await git.run(['config', '--local', 'durable.fence']);
+  await git.output(['config', '--local', 'durable.fence', mode]);
+  if (before?.fenceBefore !== undefined) return kept;
+  return { fenceBefore: asked.code === 0 ? asked.stdout.toString('utf8').trim() : null };
+}
+
+/** Whether another work tree has its hooks in this folder. */
+function isShared(storage: Storage, dir: string): boolean {
+  const others = gitDirs(storage).filter((gitDir) => gitDir !== storage.layout.gitDir);
+  return others.some((gitDir) => readInstalled(join(gitDir, 'durable', 'installed'))?.dir === dir);
+}
+
+const fencedDirs = (storage: Storage): string[] =>
+  gitDirs(storage).filter((gitDir) => existsSync(join(gitDir, 'durable', 'fence')));
+
+function gitDirs({ layout }: Storage): string[] {
+  return [layout.commonDir, ...namesIn(join(layout.commonDir, 'worktrees'))];
+}
+
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir).map((name) => join(dir, name));
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function readInstalled(file: string): InstalledHooks | null {
+  try {
+    const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), INSTALLED), readFileSync(file, 'utf8'));
+    return parsed.success ? parsed.output : null;
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * What the observer compares: refs, HEAD, index, stash and work trees of a repository at one moment, read without git.
+ *
+ * Not seen: `git clean`, edits, and whatever else only writes the work tree; the checkpoints of the turn show those.
+ */
+import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { errno } from '../git/disk.js';
+import type { Storage } from '../git/storage.js';
+
+const VIEW = v.object({
+  turn: v.string(),
+  /** Lines of the shim's record that had been read. */
+  commands: v.number(),
+  /** `HEAD`, `index`, `stash` (its number of entries), `work tree NAME`, and full ref names: to what each was. */
+  things: v.record(v.string(), v.string()),
+});
+
+export type View = v.InferOutput<typeof VIEW>;
+
+export interface Difference {
+  readonly name: string;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+const OURS = /^refs\/(?:durable|durable-remote|notes\/durable)(?:\/|$)/;
+
+export function look(storage: Storage): View['things'] {
+  const { layout, refs } = storage;
+  const things: Record<string, string> = {
+    HEAD: textOf(join(layout.gitDir, 'HEAD')),
+    index: trailerOf(join(layout.gitDir, 'index'), layout.objectFormat === 'sha1' ? 20 : 32),
+    stash: String(textOf(join(layout.commonDir, 'logs/refs/stash')).split('\n').length),
+  };
+  for (const name of namesIn(join(layout.commonDir, 'worktrees'))) things[`work tree ${name}`] = 'there';
+  for (const [ref, oid] of refs.list('refs/')) if (!OURS.test(ref)) things[ref] = oid;
+  return things;
+}
+
+export function differences(before: View['things'], after: View['things']): Difference[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names]
+    .map((name) => ({ name, before: before[name] ?? null, after: after[name] ?? null }))
+    .filter((one) => one.before !== one.after)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+export const viewFile = ({ layout }: Storage): string => join(layout.local, 'view');
+
+export function readView(storage: Storage): View | null {
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), VIEW), textOf(viewFile(storage)));
+  return parsed.success ? parsed.output : null;
+}
+
+export function writeView(storage: Storage, view: View): void {
+  const { disk, tickets, layout } = storage;
+  const temp = tickets.temp();
+  const bytes = Buffer.from(JSON.stringify(view), 'utf8');
+  disk.createPassing('fence.view', temp, bytes, layout.bits.privateFile);
+  disk.rename('fence.view', temp, viewFile(storage));
+}
+
+/** '' for a file that is not there. */
+export function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trimEnd();
+  } catch (error) {
+    if (errno(error) === 'ENOENT' || errno(error) === 'ENOTDIR') return '';
+    throw error;
+  }
+}
+
+/** An index ends with the digest of its content. */
+function trailerOf(path: string, bytes: number): string {
+  try {
+    const fd = openSync(path, 'r');
+    try {
+      const trailer = Buffer.alloc(bytes);
+      readSync(fd, trailer, 0, bytes, Math.max(0, fstatSync(fd).size - bytes));
+      return trailer.toString('hex');
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return '';
+    throw error;
+  }
+}
+
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,158 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { until } from '../helpers/processes.js';
+import { durable, startDurable, type Running } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+
+async function openTurn(t: ExecutionContext, place: Scratch): Promise<Running> {
+  const script = 'echo open; cat';
+  const running = startDurable(t, place, ['run', '--objective', 'hold it', '--', 'sh', '-c', script]);
+  if ((await running.line()) !== 'open') throw new Error(running.said);
+  return running;
+}
+
+const observed = (place: Scratch): string =>
+  durable(place, ['log', '--type', 'git.observed', '--json']).stdout +
+  durable(place, ['log', ...standing(place), '--type', 'git.observed', '--json']).stdout;
+
+function standing(place: Scratch): string[] {
+  const refs = place.git('for-each-ref', '--format=%(refname:lstrip=3)', 'refs/durable/tasks');
+  return refs.split('\n').filter((name) => name.startsWith('standing-'));
+}
+
+test('op runs one git command, with its streams and its code, and records it', (t) => {
+  const place = scratch(t);
+  place.write('new', 'new\n');
+  t.is(durable(place, ['op', '--', 'add', 'new']).code, 0);
+  t.is(place.git('diff', '--cached', '--name-only'), 'new');
+  t.is(durable(place, ['op', '--', 'git', 'log', '-1', '--format=%s']).stdout, 'first\n');
+  t.is(durable(place, ['op', '--', 'rev-parse', '--verify', '-q', 'nowhere']).code, 1);
+  t.is(durable(place, ['op']).code, 2);
+  t.true(observed(place).includes('git add new'));
+});
+
+test('op is refused under a turn, with who, since when, for what, and a linked work tree as a way out', async (t) => {
+  const place = scratch(t);
+  const running = await openTurn(t, place);
+  const ran = durable(place, ['op', '--', 'add', 'README']);
+  t.is(ran.code, 4);
+  for (const part of [
+    `pid ${String(running.pid)} `,
+    'since 20',
+    "'hold it'",
+    'git durable run --worktree -- CMD',
+  ])
+    t.true(ran.stderr.includes(part), ran.stderr);
+});
+
+test('a turn does not start under op, and starts once the process of op is dead', async (t) => {
+  const place = scratch(t);
+  const gate = join(place.top, 'gate');
+  place.run('mkfifo', [gate]);
+  place.git('config', 'alias.wait', '!cat ../gate');
+  const op = startDurable(t, place, ['op', '--', 'wait']);
+  await until('the lease of op', () => place.git('for-each-ref', 'refs/durable/leases') !== '');
+  await until('op holds it', () => durable(place, ['lease', '--json']).stdout.includes('"alive":true'));
+  const refused = durable(place, ['run', '--', 'true']);
+  t.is(refused.code, 4, refused.stderr);
+  op.child.kill('SIGKILL');
+  await op.ended;
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  place.run('sh', ['-c', ': > ../gate & sleep 0; kill $!']);
+});
+
+test('op --beside stages beside a turn, loses nothing of either, and is recorded in the turn with its process', async (t) => {
+  const place = scratch(t);
+  durable(place, ['init']);
+  place.write('mine', 'mine\n');
+  place.write('theirs', 'theirs\n');
+  const script = 'git add theirs; echo open; cat; git status --porcelain >&2; git branch own';
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', script]);
+  t.is(await running.line(), 'open');
+  const ran = durable(place, ['op', '--beside', '--', 'add', 'mine']);
+  t.is(ran.code, 0, ran.stderr);
+  t.is(durable(place, ['op', '--beside', '--', 'branch', 'beside']).code, 0);
+  running.child.stdin.end();
+  await running.ended;
+  t.is(running.said, 'A  mine\nA  theirs\n');
+  const lines = observed(place)
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { what: string; ref: string | null; process: { pid: number } | null });
+  t.true(lines.some(({ what, process }) => what.includes('git add mine') && process !== null));
+  t.true(lines.some(({ ref, process }) => ref === 'refs/heads/beside' && process !== null));
+  t.false(lines.some(({ ref }) => ref === 'refs/heads/own'));
+});
+
+test('run --worktree gives a second session a linked work tree and a branch of its own', async (t) => {
+  const place = scratch(t);
+  const running = await openTurn(t, place);
+  const ran = durable(place, [
+    'run',
+    '--worktree',
+    '--',
+    'sh',
+    '-ec',
+    'echo x > x; git add x; git commit -qm apart; pwd',
+  ]);
+  t.is(ran.code, 0, ran.stderr);
+  t.regex(ran.stderr, /work tree '[^\n]+', branch turn-\w{6}/);
+  const made = readdirSync(dirname(place.dir)).find((name) => name.startsWith('work-turn-')) ?? '';
+  t.true(existsSync(join(place.top, made, 'x')));
+  t.is(place.git('log', '--format=%s', made.replace('work-', '')), 'apart\nfirst');
+  t.is(place.git('status', '--porcelain'), '');
+  running.child.stdin.end();
+  t.is((await running.ended).code, 0);
+});
+
+test('shell-init prints a function that says who holds the work tree when git is refused', async (t) => {
+  const place = scratch(t);
+  const { stdout } = durable(place, ['shell-init']);
+  const running = await openTurn(t, place);
+  const ran = place.run('sh', ['-c', `${stdout}\ngit add README`]);
+  t.is(ran.code, 128);
+  t.true(
+    ran.stderr.includes(`pid ${String(running.pid)} on `) && ran.stderr.includes("'hold it'"),
+    ran.stderr,
+  );
+  t.is(place.run('sh', ['-c', `${stdout}\ngit rev-parse HEAD`]).stderr, '');
+});
+
+test('a stash and a checkout beside a turn without the lock are in the ledger with process and ancestors', async (t) => {
+  const place = scratch(t);
+  durable(place, ['init', '--fence', 'hooks']);
+  place.write('README', 'changed\n');
+  const running = await openTurn(t, place);
+  place.run('git', ['-c', 'core.hooksPath=/dev/null', 'stash']);
+  place.run('git', ['add', '-A']);
+  place.git('fetch', '-q', '.', 'main:refs/remotes/self/main');
+  running.child.stdin.end();
+  await running.ended;
+  const text = observed(place);
+  for (const part of ['refs/stash', "index written by 'git add -A'", 'below node(', 'refs/remotes/self/main'])
+    t.true(text.includes(part), `${part} in ${text}`);
+});
+
+test('a move that no hook sees is in the ledger without a process: the turn did not do it', async (t) => {
+  const place = scratch(t);
+  const running = await openTurn(t, place);
+  place.git('-c', 'core.hooksPath=/dev/null', 'branch', 'beside');
+  place.git('symbolic-ref', 'HEAD', 'refs/heads/beside');
+  running.child.stdin.end();
+  await running.ended;
+  const text = observed(place);
+  for (const part of ['refs/heads/beside appeared', 'HEAD changed']) t.true(text.includes(part), text);
+});
+
+test('an index.lock that is removed by hand is taken again while the turn runs, and recorded', async (t) => {
+  const place = scratch(t);
+  const running = await openTurn(t, place);
+  const lock = join(place.dir, '.git/index.lock');
+  place.run('rm', [lock]);
+  await until('the lock back', () => existsSync(lock));
+  running.child.stdin.end();
+  await running.ended;
+  t.false(existsSync(lock));
+  t.regex(observed(place), /index\.lock of the turn was removed/);
+});
