@@ -14,6 +14,7 @@ const round = v.object({
   orphanFound: v.boolean(),
   rolledBackExactly: v.boolean(),
   rolledForwardExactly: v.boolean(),
+  keeperKilled: v.boolean(),
   complaints: v.array(v.string()),
 });
 
