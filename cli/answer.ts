@@ -1,13 +1,6 @@
-/**
- * Answering a request, for `approve` and `reject`: by a person, from outside the turn.
- *
- * A process belongs to a turn by the marker in its environment, or because a process of the turn is among its ancestors;
- * from there an answer is refused (4), whichever way the agent tries.
- */
-import { userInfo } from 'node:os';
-import { DurableError } from '../lib/errors.js';
-import { insideTurn } from '../lib/turn/belonging.js';
+/** Answering a request, for `approve` and `reject`: by a person, from outside the turn. */
 import { EXIT } from './exit.js';
+import { refuseInside, userName } from './person.js';
 import { withRepository } from './open.js';
 import type { VerbContext } from './verb.js';
 
@@ -20,7 +13,7 @@ export interface Decision {
 export async function answer(context: VerbContext, decided: Decision): Promise<number> {
   const id = context.arguments.required('id');
   return withRepository(context, async (repository) => {
-    if (await insideTurn(repository.storage)) throw new DurableError('inside-turn', { verb: decided.verb });
+    await refuseInside(repository, decided.verb);
     const { event } = await repository.resolveApproval(id, {
       decision: decided.decision,
       by: userName(context),
@@ -32,13 +25,4 @@ export async function answer(context: VerbContext, decided: Decision): Promise<n
     });
     return EXIT.done;
   });
-}
-
-/** The login name; a user id without one (a container) is named by its number. */
-function userName(context: VerbContext): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return context.host.env['USER'] ?? `uid ${String(process.getuid?.() ?? '?')}`;
-  }
 }

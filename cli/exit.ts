@@ -50,6 +50,7 @@ const BY_ERROR: { readonly [C in ErrorCode]: ExitCode } = {
   'replay-diverged': EXIT.failed,
   'invocation-in-doubt': EXIT.attention,
   conflict: EXIT.failed,
+  'conflict-open': EXIT.attention,
   'path-outside': EXIT.usage,
   'path-refused': EXIT.usage,
   'stage-revoked': EXIT.refused,

@@ -168,6 +168,24 @@ const FILES: readonly VerbDefinition[] = [
 const DECISIONS: readonly VerbDefinition[] = [
   {
     ...plain,
+    name: 'conflicts',
+    describe: 'List external changes that met a write, or compare one: base, theirs, mine',
+    positionals: [maybe('id', 'The conflict to compare')],
+    load: () => import('./verbs/conflicts.js'),
+  },
+  {
+    ...plain,
+    name: 'resolve',
+    describe: 'Decide a conflict; the path is free again',
+    positionals: [one('id', 'The conflict')],
+    options: {
+      'use-latest': flag('What is there now stays'),
+      'keep-mine': flag('Put what was to come there; what is there is kept in a checkpoint'),
+    },
+    load: () => import('./verbs/resolve.js'),
+  },
+  {
+    ...plain,
     name: 'rewind',
     describe: 'Take the conversation back; files stay. Without a target: show it, what was rewound marked',
     positionals: [

@@ -54,7 +54,9 @@ export interface ErrorFields {
   'replay-diverged': { turn: string; index: number; recorded: string; asked: string };
   'invocation-in-doubt': { invocation: string; tool: string; summary: string };
   // files
-  conflict: { path: string; expected: string | null; now: string | null };
+  /** `conflict`: the id under which it is recorded, null when nothing was. */
+  conflict: { path: string; expected: string | null; now: string | null; conflict: string | null };
+  'conflict-open': { path: string; conflict: string };
   'path-outside': { path: string };
   'path-refused': { path: string; why: string };
   'stage-revoked': { epoch: number };
@@ -174,7 +176,9 @@ const SENTENCES: Sentences = {
   'invocation-in-doubt': (f) =>
     `nobody knows whether '${f.tool}' (${f.summary}, invocation ${f.invocation}) had its effect; decide: retry, accept or ask`,
   conflict: (f) =>
-    `'${f.path}' changed since it was read (expected ${f.expected ?? 'no file'}, found ${f.now ?? 'no file'}); read it again, then write`,
+    `'${f.path}' changed since it was read (expected ${f.expected ?? 'no file'}, found ${f.now ?? 'no file'}); ${f.conflict === null ? 'read it again, then write' : `both versions are kept: type 'git durable conflicts ${f.conflict}'`}`,
+  'conflict-open': (f) =>
+    `'${f.path}' has an open conflict and is not written until somebody decides: type 'git durable conflicts ${f.conflict}'`,
   'path-outside': (f) => `'${f.path}' is outside the work tree; name a path inside it`,
   'path-refused': (f) => `'${f.path}' cannot be used (${f.why}); name another path`,
   'stage-revoked': (f) =>
@@ -188,7 +192,7 @@ const SENTENCES: Sentences = {
   'conflict-settled': (f) =>
     `conflict ${f.conflict} is already settled (${f.choice}), by ${f.by} at ${f.at}; type 'git durable conflicts'`,
   'inside-turn': (f) =>
-    `'${f.verb}' is refused inside a turn: an agent cannot answer its own request; type it in a terminal of yours`,
+    `'${f.verb}' is refused inside a turn: an agent cannot decide for the person; type it in a terminal of yours`,
   'not-found': (f) => `no ${f.what} '${f.id}'; type 'git durable log' to see the ids`,
   ambiguous: (f) => `'${f.id}' names more than one ${f.what}: ${f.candidates.join(', ')}; give more of it`,
   usage: (f) => f.detail,

@@ -235,8 +235,11 @@ export const SCHEMAS = {
   'conflict.detected': event('conflict.detected', {
     conflict: id,
     path,
+    /** What the write was derived from; its bytes are kept where anybody had them. */
     base: image,
-    theirs: image,
+    /** What was found: a file, nothing, or what git has no image for. */
+    theirs: v.union([image, v.picklist(['directory', 'special'])]),
+    /** What was to come; 'unknown' where its bytes could not be told. */
     mine: v.union([image, v.literal('unknown')]),
     why: v.picklist(['changed-since-read', 'late-write', 'lower-epoch']),
   }),
@@ -244,6 +247,8 @@ export const SCHEMAS = {
     conflict: id,
     choice: v.picklist(['use-latest', 'keep-mine']),
     by: v.string(),
+    /** The transaction that carries 'keep-mine' out: rolled back, the conflict is open again. Null where nothing had to be written. */
+    transaction: v.nullable(id),
   }),
   'process.started': event('process.started', {
     process,

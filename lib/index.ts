@@ -32,6 +32,8 @@ export type { Difference } from './files/diff.js';
 export type { Restored, RestoreRequest } from './files/restore.js';
 export type { Storage } from './git/storage.js';
 export type { ListedApproval, Resolution } from './decisions/approval.js';
+export type { Comparison, ListedConflict, Side } from './decisions/conflict.js';
+export type { ConflictAnswer, ResolvedConflict } from './turn/resolve.js';
 export type {
   Conversation,
   ConversationItem,

@@ -26,12 +26,19 @@ import {
   type RewindRequest,
   type Rewound,
 } from './decisions/rewind.js';
+import {
+  compareConflict,
+  listConflicts,
+  type Comparison,
+  type ListedConflict,
+} from './decisions/conflict.js';
 import type { TakenCheckpoint } from './files/checkpoint.js';
 import { resolveCheckpoint } from './files/checkpoint-read.js';
 import { diffCheckpoints, type Difference } from './files/diff.js';
 import type { Restored, RestoreRequest } from './files/restore.js';
 import { systemHost, type Host } from './host.js';
 import { openStorage, type Storage } from './git/storage.js';
+import { workspaceId } from './lease/workspace.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
 import type { TaskState } from './ledger/state.js';
 import type { Verification } from './ledger/verify.js';
@@ -41,6 +48,7 @@ import { recoveryReport } from './recovery/report.js';
 import { readStatus, type Status } from './status.js';
 import { attachTurn } from './turn/attach.js';
 import { manualCheckpoint, manualRestore, type ManualCheckpoint } from './turn/operation.js';
+import { resolveConflict, type ConflictAnswer, type ResolvedConflict } from './turn/resolve.js';
 import { resumeTurn } from './turn/resume.js';
 import { startTurn, type StartTurn } from './turn/start.js';
 import type { Turn, TurnOptions } from './turn/turn.js';
@@ -153,6 +161,21 @@ export class Repository {
   /** Answers a pending request by its id or a prefix of it. Errors: 'approval-settled' (who and when), 'not-found', 'ambiguous'. */
   async resolveApproval(id: string, resolution: Resolution): Promise<Recorded<'approval.resolved'>> {
     return resolveApproval(this.storage, id, resolution);
+  }
+
+  /** External changes that met a write, oldest first. */
+  async conflicts(): Promise<ListedConflict[]> {
+    return listConflicts(this.storage);
+  }
+
+  /** Base, theirs, mine and what is there now, with the diffs from base. Reads only. Errors: 'not-found', 'ambiguous'. */
+  async compareConflict(id: string): Promise<Comparison> {
+    return compareConflict(this.storage, id, workspaceId(this.storage, { create: false }));
+  }
+
+  /** Decides a conflict (in a turn of this process: `turn.resolveConflict`). Errors: see lib/turn/resolve.ts. */
+  async resolveConflict(id: string, answer: ConflictAnswer): Promise<ResolvedConflict> {
+    return resolveConflict(this.storage, id, answer);
   }
 
   /**

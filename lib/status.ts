@@ -5,11 +5,12 @@
 import { readFileSync } from 'node:fs';
 import type { ListedApproval } from './decisions/approval.js';
 import { listApprovals } from './decisions/approval.js';
+import { listConflicts } from './decisions/conflict.js';
 import { fenceHealth, type FenceHealth } from './fence/health.js';
 import type { Storage } from './git/storage.js';
 import { leaseOf, seenLease, type LeaseRecord } from './lease/record.js';
 import { workspaceId } from './lease/workspace.js';
-import { Ledger, listTasks } from './ledger/ledger.js';
+import { Ledger } from './ledger/ledger.js';
 import type { RecoverReport } from './recovery/document.js';
 import { recoveryReport } from './recovery/report.js';
 
@@ -54,7 +55,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
   const [report, approvals, conflicts] = await Promise.all([
     recoveryReport(storage, {}),
     listApprovals(storage),
-    openConflicts(storage),
+    listConflicts(storage),
   ]);
   return {
     version: programVersion(),
@@ -63,7 +64,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
     turn: record === null ? null : await turnStatus(storage, record),
     interrupted: report.interrupted,
     approvals: approvals.filter(isPending).length,
-    conflicts,
+    conflicts: conflicts.filter(({ isOpen }) => isOpen).length,
     orphans: report.interrupted.reduce((sum, turn) => sum + turn.orphans.length, 0),
     fence: fenceHealth(storage, record),
   };
@@ -110,15 +111,6 @@ async function turnStatus(storage: Storage, record: LeaseRecord): Promise<TurnSt
     agent: event.agent,
     startedAt: event.at,
   };
-}
-
-async function openConflicts(storage: Storage): Promise<number> {
-  let open = 0;
-  for (const task of listTasks(storage)) {
-    const { conflicts } = (await Ledger.open(storage, task).readable()).state;
-    open += [...conflicts.values()].filter((conflict) => conflict.state === 'open').length;
-  }
-  return open;
 }
 
 const isPending = ({ approval }: ListedApproval): boolean => approval.state === 'pending';

@@ -88,6 +88,7 @@ const counted = (count: number, what: string): Cell =>
 function nextCommand(status: Status): string | null {
   if (status.interrupted.length > 0) return 'git durable recover';
   if (status.approvals > 0) return 'git durable approvals';
+  if (status.conflicts > 0) return 'git durable conflicts';
   if (status.lease === null) return 'git durable run -- CMD';
   return status.turn === null ? null : `git durable log --turn ${status.turn.id}`;
 }

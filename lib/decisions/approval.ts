@@ -14,6 +14,7 @@ import type { ApprovalState, TaskState } from '../ledger/state.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import { settled } from '../ledger/rules.js';
 import { cut } from '../ledger/subject.js';
+import { pickOne } from './pick.js';
 import { fingerprint, type Action } from './fingerprint.js';
 
 /** What is found for a proposed action, in the order it must be looked for. */
@@ -135,20 +136,7 @@ async function findApproval(
   storage: Storage,
   prefix: string,
 ): Promise<{ ledger: Ledger; approval: ApprovalState }> {
-  const found: ListedApproval[] = [];
-  for (const entry of await listApprovals(storage)) {
-    if (entry.approval.id === prefix)
-      return { ledger: Ledger.open(storage, entry.task), approval: entry.approval };
-    if (prefix !== '' && entry.approval.id.startsWith(prefix)) found.push(entry);
-  }
-  const [first, second] = found;
-  if (first === undefined) throw new DurableError('not-found', { what: 'approval', id: prefix });
-  if (second !== undefined) {
-    throw new DurableError('ambiguous', {
-      what: 'approval',
-      id: prefix,
-      candidates: found.map((entry) => entry.approval.id),
-    });
-  }
-  return { ledger: Ledger.open(storage, first.task), approval: first.approval };
+  const listed = await listApprovals(storage);
+  const { task, approval } = pickOne('approval', prefix, listed, (one) => one.approval.id);
+  return { ledger: Ledger.open(storage, task), approval };
 }

@@ -9,6 +9,7 @@
  */
 import { DurableError } from '../errors.js';
 import { isOf, type Recorded } from '../event.js';
+import { pickOne } from './pick.js';
 import type { Storage } from '../git/storage.js';
 import { isUnused } from '../ledger/carried.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
@@ -238,9 +239,5 @@ async function beforeTurn(storage: Storage, prefix: string): Promise<{ ledger: L
         found.push({ id: event.turn, ledger, toSeq: event.seq - 1 });
     }
   }
-  const only = found.find(({ id }) => id === prefix) ?? found[0];
-  if (only === undefined || prefix === '') throw new DurableError('not-found', { what: 'turn', id: prefix });
-  if (found.length > 1 && only.id !== prefix)
-    throw new DurableError('ambiguous', { what: 'turn', id: prefix, candidates: found.map(({ id }) => id) });
-  return only;
+  return pickOne('turn', prefix, found, ({ id }) => id);
 }

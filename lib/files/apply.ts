@@ -36,6 +36,8 @@ export interface Clash {
   readonly found: Found;
   /** What was found: its bytes are worth keeping. */
   readonly bytes: Uint8Array | null;
+  /** Bytes of images that the caller had in hand, by blob id. */
+  readonly blobs?: ReadonlyMap<string, Uint8Array>;
   /** Whether it came after the check, in place, and was already replaced. */
   readonly late: boolean;
 }
@@ -50,7 +52,7 @@ export function clashOf(error: unknown): Clash | undefined {
 export function conflict(clash: Clash): DurableError<'conflict'> {
   const { path, from } = clash.move;
   const now = typeof clash.found === 'string' ? clash.found : (clash.found?.oid ?? null);
-  const error = new DurableError('conflict', { path, expected: from?.oid ?? null, now });
+  const error = new DurableError('conflict', { path, expected: from?.oid ?? null, now, conflict: null });
   clashes.set(error, clash);
   return error;
 }

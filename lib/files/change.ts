@@ -137,7 +137,9 @@ class Planning {
     if (expected === undefined || sameImage(draft.after, expected)) return draft;
     const { path, after } = draft;
     const bytes = after === null ? null : (this.#blobs.get(after.oid) ?? null);
-    throw conflict({ move: { path, from: expected, to: intended }, found: after, bytes, late: false });
+    const found = sameImage(after, draft.before) ? look(this.#storage, path).found : after;
+    const move = { path, from: expected, to: intended };
+    throw conflict({ move, found, bytes, blobs: this.#blobs, late: false });
   }
 
   /** What a change would put there, for the record of a conflict. */

@@ -7,7 +7,7 @@
  */
 import type { TransactionState } from '../ledger/state.js';
 import { conflict } from './apply.js';
-import { recordConflict } from './conflict.js';
+import { recordConflict, withConflict } from './conflict.js';
 import { manifestOf } from './settle.js';
 import { look } from './revision.js';
 import { applyEntries, type TransactionContext } from './transaction.js';
@@ -54,10 +54,10 @@ export async function endHalfDone(
     ],
     { lease: held.token, agent, workspace },
   );
-  for (const clash of clashes)
-    await recordConflict(context, { clash, mine: null, why: 'changed-since-read' });
+  const ids: string[] = [];
+  for (const clash of clashes) ids.push(await recordConflict(context, { clash, why: 'changed-since-read' }));
   const [first] = clashes;
-  if (first !== undefined) throw conflict(first);
+  if (first !== undefined) throw withConflict(conflict(first), ids[0] ?? '');
 }
 
 const MIXED = 'somebody else changed a path of it: its other paths have moved, that one stays';

@@ -40,7 +40,11 @@ export function lookAt(storage: Storage, place: DiskPath): Sight {
 
 /** The image at a path. Throws 'path-refused' for a folder, a socket or a device. */
 export function revisionOf(storage: Storage, path: string): Image {
-  const { found } = look(storage, path);
+  return fileOnly(path, look(storage, path).found);
+}
+
+/** The image of a file, a link or nothing. Throws 'path-refused' for anything else. */
+export function fileOnly(path: string, found: Found): Image {
   if (found === 'directory') throw new DurableError('path-refused', { path, why: 'it is a folder' });
   if (found === 'special') throw new DurableError('path-refused', { path, why: 'it is not a regular file' });
   return found;

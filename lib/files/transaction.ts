@@ -29,7 +29,7 @@ import type { TaskState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import { Application, clashOf, missingFolders, pruneFolders } from './apply.js';
 import { planChanges, type Change, type PlannedEntry } from './change.js';
-import { recordConflict } from './conflict.js';
+import { recordConflict, refuseConflicting, withConflict } from './conflict.js';
 import { encodeManifest, MANIFEST_VERSION, type ManifestEntry, type Move } from './manifest.js';
 import { filePath, foldersAbove } from '../git/tree-path.js';
 import { look } from './revision.js';
@@ -54,17 +54,33 @@ export interface TransactionResult {
   readonly paths: readonly string[];
 }
 
+export interface EditOptions {
+  readonly invocation?: string;
+  /** Bytes that were read before the change was made: what a conflict is compared by. */
+  readonly bytesOf?: (oid: string) => Uint8Array | undefined;
+}
+
 /**
  * Applies the changes. Throws 'conflict', 'path-outside', 'path-refused', 'out-of-space', 'permission-denied' before
- * anything changed; 'conflict' or 'transaction-failed' after what was done was put back; 'lease-lost', 'stage-revoked'.
+ * anything changed, 'conflict-open' for a path with a conflict that nobody has settled; 'conflict' or 'transaction-failed' after what was done was put back; 'lease-lost', 'stage-revoked'.
  */
 export async function runTransaction(
   context: TransactionContext,
   changes: readonly Change[],
-  options: { readonly invocation?: string } = {},
+  options: EditOptions = {},
 ): Promise<TransactionResult> {
-  const { entries, blobs } = await planned(context, changes);
-  const recorded = { blobs, invocation: options.invocation ?? null, purpose: 'edit', prune: [] } as const;
+  const named = changes.flatMap((change) =>
+    change.kind === 'rename' ? [change.from, change.to] : [change.path],
+  );
+  await refuseConflicting(context, named.map(filePath));
+  const { entries, blobs } = await planned(context, changes, options);
+  const recorded = {
+    blobs,
+    invocation: options.invocation ?? null,
+    purpose: 'edit',
+    prune: [],
+    alongside: () => [],
+  } as const;
   return new RecordedTransaction(context, entries, recorded).run();
 }
 
@@ -79,7 +95,11 @@ export interface EntryOptions {
   readonly prune?: 'emptied' | Iterable<string>;
   /** The call it is the effect of. */
   readonly invocation?: string;
+  /** Events of the same ref move as `transaction.prepared`; what it throws ends the transaction with nothing changed. */
+  readonly alongside?: Alongside;
 }
+
+export type Alongside = (state: TaskState, transaction: string) => readonly EventDraft[];
 
 /** The same for images instead of changes: restoring a checkpoint, repairing a turn. Errors as `runTransaction`. */
 export async function applyEntries(
@@ -101,7 +121,8 @@ export async function applyEntries(
   }
   const removed = changing.filter(({ to }) => to === null).flatMap(({ path }) => foldersAbove(path));
   const prune = options.prune === 'emptied' ? removed : [...(options.prune ?? [])];
-  const recorded = { blobs, invocation: options.invocation ?? null, purpose: options.purpose, prune };
+  const { purpose, alongside = () => [] } = options;
+  const recorded = { blobs, invocation: options.invocation ?? null, purpose, prune, alongside };
   return new RecordedTransaction(context, entries, recorded).run();
 }
 
@@ -114,21 +135,20 @@ function entryOf(storage: Storage, move: Move): PlannedEntry {
 async function planned(
   context: TransactionContext,
   changes: readonly Change[],
+  { bytesOf }: EditOptions,
 ): Promise<ReturnType<typeof planChanges>> {
   try {
     return planChanges(context.storage, changes);
   } catch (error) {
     const clash = clashOf(error);
-    if (clash === undefined) throw error;
-    const mine = intendedBytes(changes, clash.move.path);
-    await recordConflict(context, { clash, mine, why: 'changed-since-read' });
-    throw error;
+    if (clash === undefined || !hasCode(error, 'conflict')) throw error;
+    const recorded = {
+      clash,
+      why: 'changed-since-read',
+      ...(bytesOf === undefined ? {} : { bytesOf }),
+    } as const;
+    throw withConflict(error, await recordConflict(context, recorded));
   }
-}
-
-function intendedBytes(changes: readonly Change[], path: string): Uint8Array | null {
-  const change = changes.find((one) => one.kind === 'write' && filePath(one.path) === path);
-  return change?.kind === 'write' ? change.bytes : null;
 }
 
 interface RecordedOptions {
@@ -136,6 +156,7 @@ interface RecordedOptions {
   readonly invocation: string | null;
   readonly purpose: 'edit' | 'restore' | 'repair';
   readonly prune: readonly string[];
+  readonly alongside: Alongside;
 }
 
 class RecordedTransaction {
@@ -222,11 +243,14 @@ class RecordedTransaction {
       turn: this.#context.turn,
     };
     const { held, agent, workspace } = this.#context;
-    await ledger.append(async (state) => [...(await this.#leftBehind(state)), prepared], {
-      lease: held.token,
-      agent,
-      workspace,
-    });
+    await ledger.append(
+      async (state) => [
+        ...(await this.#leftBehind(state)),
+        ...this.#options.alongside(state, this.#id),
+        prepared,
+      ],
+      { lease: held.token, agent, workspace },
+    );
   }
 
   /** Puts back what was done and says how that went; a lost lease is passed on with nothing put back. */
@@ -262,15 +286,13 @@ class RecordedTransaction {
 
   async #withConflict(error: unknown): Promise<unknown> {
     const clash = clashOf(error);
-    if (clash === undefined) return error;
-    const { to } = clash.move;
-    const mine = to === null ? null : (this.#options.blobs.get(to.oid) ?? null);
-    await recordConflict(this.#context, {
+    if (clash === undefined || !hasCode(error, 'conflict')) return error;
+    const id = await recordConflict(this.#context, {
       clash,
-      mine,
+      bytesOf: (oid) => this.#options.blobs.get(oid),
       why: clash.late ? 'late-write' : 'changed-since-read',
     });
-    return error;
+    return withConflict(error, id);
   }
 
   async #isCommitted(): Promise<boolean> {

@@ -4,7 +4,7 @@
  * `turn.started` names them (`carried`), so that folding a turn never reads further back than its first event.
  */
 import type { Carried } from '../event.js';
-import type { ApprovalState, TaskState } from './state.js';
+import type { ApprovalState, ConflictState, TaskState } from './state.js';
 
 /** What a new turn's first event must carry: decisions and transactions without an end, oldest first. */
 export function openDecisions(state: TaskState): Carried[] {
@@ -15,12 +15,12 @@ export function openDecisions(state: TaskState): Carried[] {
     answer: approval.resolved?.commit ?? null,
   }));
   const conflicts = [...state.conflicts.values()]
-    .filter((conflict) => conflict.state === 'open')
+    .filter((conflict) => isUnsettled(state, conflict))
     .map((conflict): Carried => ({
       kind: 'conflict',
       id: conflict.id,
       commit: conflict.detected.commit,
-      answer: null,
+      answer: conflict.resolved?.commit ?? null,
     }));
   const transactions = [...state.transactions.values()]
     .filter((transaction) => transaction.state === 'prepared')
@@ -36,6 +36,12 @@ export function openDecisions(state: TaskState): Carried[] {
 /** Still to be answered, or answered and neither run nor returned (PROTOCOL.md 20). */
 export function isUnused(approval: ApprovalState): boolean {
   return approval.state === 'pending' || approval.state === 'approved' || approval.state === 'rejected';
+}
+
+/** Not decided, or decided by a transaction that has not ended: taken back, it opens the conflict again. */
+export function isUnsettled(state: TaskState, { state: phase, resolved }: ConflictState): boolean {
+  const by = resolved?.event.transaction ?? null;
+  return phase === 'open' || (by !== null && state.transactions.get(by)?.state === 'prepared');
 }
 
 /** Those of `all` that are named, in that order. */

@@ -23,7 +23,8 @@ export interface Named {
   readonly digest: string | null;
 }
 
-const SINGLE = ['checkpoint', 'undo', 'contents', 'base', 'theirs', 'mine'] as const;
+/** Not a conflict's `base`: it is a precondition, whose bytes are kept only where they were known. */
+const SINGLE = ['checkpoint', 'undo', 'contents', 'theirs', 'mine'] as const;
 
 /** Object ids of contents in an event: bytes it keeps, checkpoints, and both sides of a conflict. */
 export function contentsNamed(event: Event): Named[] {

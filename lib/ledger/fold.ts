@@ -288,7 +288,17 @@ export class Folding {
 
   #settle(id: string, state: TransactionState['state']): void {
     const transaction = this.#transactions.get(id);
-    if (transaction?.state === 'prepared') this.#transactions.set(id, { ...transaction, state });
+    if (transaction?.state !== 'prepared') return;
+    this.#transactions.set(id, { ...transaction, state });
+    if (state === 'rolled-back') this.#reopen(id);
+  }
+
+  /** 'keep-mine' that was taken back decides nothing. */
+  #reopen(transaction: string): void {
+    for (const conflict of this.#conflicts.values()) {
+      if (conflict.resolved?.event.transaction !== transaction) continue;
+      this.#conflicts.set(conflict.id, { ...conflict, state: 'open', resolved: null });
+    }
   }
 }
 

@@ -9,7 +9,7 @@
 import { digest } from '../canonical.js';
 import { DurableError } from '../errors.js';
 import { EVENT_TABLE, type DraftOf, type Event, type EventType } from '../event.js';
-import type { ApprovalState, TaskState, TurnState } from './state.js';
+import type { ApprovalState, ConflictState, TaskState, TurnState } from './state.js';
 
 /** What a key is made of, beside the draft. */
 export interface KeyContext {
@@ -171,8 +171,16 @@ export function settled(approval: ApprovalState): DurableError {
 function settling(state: TaskState, event: Event<'conflict.resolved'>): DurableError | null {
   const conflict = state.conflicts.get(event.conflict);
   if (conflict === undefined) return new DurableError('not-found', { what: 'conflict', id: event.conflict });
-  const { resolved } = conflict;
-  if (resolved === null) return null;
-  const { by, at, choice } = resolved.event;
-  return new DurableError('conflict-settled', { conflict: conflict.id, choice, by, at });
+  return conflict.resolved === null ? null : conflictSettled(conflict);
+}
+
+/** The refusal of a second answer: who was first, and when. */
+export function conflictSettled({ id, resolved, detected }: ConflictState): DurableError {
+  const { by, at } = resolved?.event ?? { by: 'nobody', at: detected.event.at };
+  return new DurableError('conflict-settled', {
+    conflict: id,
+    choice: resolved?.event.choice ?? 'open',
+    by,
+    at,
+  });
 }

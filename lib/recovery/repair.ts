@@ -198,7 +198,7 @@ class Repair {
         to: left === undefined ? before : left,
       };
       const clash = { move, found: now.found, bytes: now.bytes, late: true };
-      await recordConflict(this.#context, { clash, mine: null, why: 'late-write' });
+      await recordConflict(this.#context, { clash, why: 'late-write' });
     }
   }
 

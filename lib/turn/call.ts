@@ -7,14 +7,17 @@
  * says so and never guesses.
  */
 import { digest } from '../canonical.js';
-import { DurableError } from '../errors.js';
 import type { EventDraft, FileMode, Image, Kept, Recorded, Touched } from '../event.js';
+import { conflict } from '../files/apply.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
+import { recordConflict, refuseConflicting, withConflict } from '../files/conflict.js';
+import { fileOnly, look, type Sight } from '../files/revision.js';
+import { sameImage } from '../files/verdict.js';
+import { filePath } from '../git/tree-path.js';
 import { freshId } from '../host.js';
 import { cut } from '../ledger/subject.js';
 import { argsText } from '../decisions/fingerprint.js';
 import { recordObserved, type TurnContext } from './context.js';
-import { bytesOf } from './touched.js';
 
 export interface IntendedPath {
   /** Relative to the work tree, `/`-separated. */
@@ -23,7 +26,10 @@ export interface IntendedPath {
   readonly expected: Uint8Array | null | 'unknown';
   /** Default: the mode that is there, else 100644. */
   readonly mode?: FileMode;
-  /** What the caller read; when it is no longer there the call is refused with 'conflict' before anything runs. */
+  /**
+   * What the caller read (null: no file); default: what the turn has read of it. When it is no longer there the call is refused
+   * with 'conflict' before anything runs, and both sides are recorded.
+   */
   readonly revision?: Image;
 }
 
@@ -58,11 +64,16 @@ export interface ProposedCall {
   readonly draft: EventDraft;
   readonly args: Kept;
   readonly unknownEffect: boolean;
+  /** Those it named. */
+  readonly paths: readonly string[];
 }
 
 const MOST_INLINE_PATHS = 64;
 
-/** Keeps what must be known before the effect, and returns the draft of `invocation.proposed`; appends nothing. */
+/**
+ * Keeps what must be known before the effect, and returns the draft of `invocation.proposed`; appends nothing but
+ * `conflict.detected`. Errors: 'conflict', 'conflict-open', 'path-refused', 'path-outside'.
+ */
 export async function proposeCall(
   context: TurnContext,
   call: Call,
@@ -72,7 +83,7 @@ export async function proposeCall(
   const args = Buffer.from(argsText(call.args), 'utf8');
   const mutates = call.mutates ?? call.paths?.length !== 0;
   const unknownEffect = mutates && call.paths === undefined;
-  const { touched, contents } = captureTouched(context, call.paths ?? []);
+  const { touched, contents } = await captureTouched(context, call.paths ?? []);
   const keptAll = await context.ledger.contents.keep([args, ...contents]);
   const [keptArgs] = keptAll;
   if (keptArgs === undefined) throw new RangeError('contents kept nothing of the arguments');
@@ -94,7 +105,8 @@ export async function proposeCall(
     ...paths,
     checkpoint,
   };
-  return { invocation, index: at.index, draft, args: keptArgs, unknownEffect };
+  const named = touched.map(({ path }) => path);
+  return { invocation, index: at.index, draft, args: keptArgs, unknownEffect, paths: named };
 }
 
 export function startedDraft(context: TurnContext, invocation: string, approval: string | null): EventDraft {
@@ -104,7 +116,7 @@ export function startedDraft(context: TurnContext, invocation: string, approval:
 /** Records the end of a call. With an unknown effect a checkpoint holds what it left. */
 export async function endCall(
   context: TurnContext,
-  call: Pick<ProposedCall, 'invocation' | 'unknownEffect'>,
+  call: Pick<ProposedCall, 'invocation' | 'unknownEffect'> & Partial<Pick<ProposedCall, 'paths'>>,
   end: CallEnd & { durationMs: number | null },
 ): Promise<Recorded> {
   await recordObserved(context);
@@ -115,6 +127,7 @@ export async function endCall(
   const draft = await finishedDraft(context, call.invocation, { ...end, checkpoint });
   const [recorded] = await context.append(() => [draft]);
   if (recorded === undefined) throw new RangeError('the ledger recorded nothing of one draft');
+  context.reads.wrote(context.storage, call.paths ?? []);
   return recorded;
 }
 
@@ -155,21 +168,26 @@ async function snapshot(
 }
 
 /** Reads each path as it is now; the bytes of both images go among the contents, or no rollback could bring them back. */
-function captureTouched(
+async function captureTouched(
   context: TurnContext,
-  paths: readonly IntendedPath[],
-): { touched: Touched[]; contents: Uint8Array[] } {
+  intended: readonly IntendedPath[],
+): Promise<{ touched: Touched[]; contents: Uint8Array[] }> {
+  const paths = intended.map((one) => ({ ...one, path: filePath(one.path) }));
+  await refuseConflicting(
+    context,
+    paths.map(({ path }) => path),
+  );
   const touched: Touched[] = [];
   const contents: Uint8Array[] = [];
-  for (const intended of paths) {
-    const now = bytesOf(context.storage, intended.path);
-    const before: Image =
-      now === null ? null : { oid: context.storage.objects.hash('blob', now.bytes), mode: now.mode };
-    refuseChanged(intended, before);
-    if (now !== null) contents.push(now.bytes);
-    const expected = expectedImage(context, intended, before);
-    if (intended.expected instanceof Uint8Array) contents.push(intended.expected);
-    touched.push({ path: intended.path, before, expected });
+  for (const one of paths) {
+    const sight = look(context.storage, one.path);
+    await refuseChanged(context, one, sight);
+    const { bytes } = sight;
+    const found = fileOnly(one.path, sight.found);
+    if (bytes !== null) contents.push(bytes);
+    const expected = expectedImage(context, one, found);
+    if (one.expected instanceof Uint8Array) contents.push(one.expected);
+    touched.push({ path: one.path, before: found, expected });
   }
   return { touched, contents };
 }
@@ -183,15 +201,25 @@ function expectedImage(context: TurnContext, intended: IntendedPath, before: Ima
   };
 }
 
-function refuseChanged(intended: IntendedPath, now: Image): void {
-  const read = intended.revision;
-  if (read === undefined) return;
-  if (read?.oid === now?.oid && read?.mode === now?.mode) return;
-  throw new DurableError('conflict', {
-    path: intended.path,
-    expected: read?.oid ?? null,
-    now: now?.oid ?? null,
-  });
+async function refuseChanged(context: TurnContext, intended: IntendedPath, sight: Sight): Promise<void> {
+  const { path, expected } = intended;
+  const read = intended.revision === undefined ? context.reads.revision(path) : intended.revision;
+  const { found, bytes } = sight;
+  if (read === undefined || (typeof found !== 'string' && sameImage(found, read))) return;
+  const to = expectedImage(context, intended, read);
+  const isMineUnknown = to === 'unknown';
+  const blobs = new Map<string, Uint8Array>();
+  if (expected instanceof Uint8Array && to !== null && !isMineUnknown) blobs.set(to.oid, expected);
+  const clash = {
+    move: { path, from: read, to: isMineUnknown ? null : to },
+    found,
+    bytes,
+    blobs,
+    late: false,
+  };
+  const { bytesOf } = context.reads;
+  const id = await recordConflict(context, { clash, bytesOf, isMineUnknown, why: 'changed-since-read' });
+  throw withConflict(conflict(clash), id);
 }
 
 async function inlineOrKept(

@@ -5,6 +5,7 @@ import type { Storage } from '../git/storage.js';
 import type { TaskState } from '../ledger/state.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { Held } from '../lease/hold.js';
+import { Reads } from './reads.js';
 
 export interface TurnContext {
   readonly storage: Storage;
@@ -14,13 +15,16 @@ export interface TurnContext {
   readonly workspace: string;
   /** The turn's id. */
   readonly turn: string;
+  /** Revisions as this turn has read them. */
+  readonly reads: Reads;
   /** Appends under this turn's lease; `decide` runs again after each failed swap. */
   readonly append: (decide: (state: TaskState) => readonly EventDraft[]) => Promise<readonly Recorded[]>;
 }
 
-export function turnContext(parts: Omit<TurnContext, 'append'>): TurnContext {
+export function turnContext(parts: Omit<TurnContext, 'append' | 'reads'>): TurnContext {
   return {
     ...parts,
+    reads: new Reads(),
     append: (decide) =>
       parts.ledger.append(decide, {
         lease: parts.held.token,

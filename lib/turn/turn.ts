@@ -11,8 +11,9 @@ import type { EventDraft, Image, ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
 import { restore, type Restored, type RestoreRequest } from '../files/restore.js';
 import { shimEnvironment } from '../fence/shim.js';
-import { revisionOf } from '../files/revision.js';
+import { fileOnly, look, revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
+import { filePath } from '../git/tree-path.js';
 import { MARKER } from '../lease/processes.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
@@ -30,7 +31,8 @@ import {
 } from './open-call.js';
 import { encodeFailure, encodeResult, resultOf } from './result.js';
 import { Steps, type Settling, type StepOptions } from './steps.js';
-import { bytesOf } from './touched.js';
+import { resolveInTurn, type ConflictAnswer, type ResolvedConflict } from './resolve.js';
+import { withRevisions } from './reads.js';
 
 export interface TurnOptions extends StepOptions {
   /** Secret of this turn's environment marker; its processes are found by it. */
@@ -162,7 +164,11 @@ export class Turn {
   ): Promise<{ transaction: string }> {
     const run = async (invocation: string | undefined): Promise<{ transaction: string }> => {
       const within = invocation === undefined ? {} : { invocation };
-      const { transaction } = await runTransaction(this.#context, changes, within);
+      const { storage, reads } = this.#context;
+      const held = withRevisions(changes, reads);
+      const read = { bytesOf: reads.bytesOf, ...within };
+      const { transaction, paths } = await runTransaction(this.#context, held, read);
+      reads.wrote(storage, paths);
       return { transaction };
     };
     if (options.invocation !== undefined) return run(options.invocation);
@@ -176,19 +182,21 @@ export class Turn {
     return this.#step({ tool: 'transaction', args: namesOf(changes), settling }, run);
   }
 
-  /** A file and the revision to give as precondition when it is written later. Null where no file is. */
+  /**
+   * A file (of a link: its target) and its revision; null where no file is. A later write of this path through the turn is held
+   * to that revision unless it gives another one: changed since, it is a 'conflict'. Throws 'path-refused' for a folder.
+   */
   read(path: string): { bytes: Buffer; revision: Image } | null {
-    const content = bytesOf(this.#context.storage, path);
-    if (content === null) return null;
-    return {
-      bytes: content.bytes,
-      revision: { oid: this.#context.storage.objects.hash('blob', content.bytes), mode: content.mode },
-    };
+    const file = filePath(path);
+    const { found, bytes } = look(this.#context.storage, file);
+    const revision = fileOnly(file, found);
+    this.#context.reads.note(file, revision, bytes);
+    return bytes === null ? null : { bytes, revision };
   }
 
-  /** What a path holds now, without its bytes. */
+  /** What a path holds now, without its bytes; nothing is held to it. */
   revision(path: string): Image {
-    return revisionOf(this.#context.storage, path);
+    return revisionOf(this.#context.storage, filePath(path));
   }
 
   /** Records a process this turn started: call it before the process may write (hold it at a gate until then). */
@@ -233,6 +241,16 @@ export class Turn {
     });
     return this.#step({ tool: 'restore', args, settling }, (invocation) =>
       restore(this.#context, request, invocation),
+    );
+  }
+
+  /** Decides a conflict under this turn's own lease. Errors: see lib/turn/resolve.ts. */
+  async resolveConflict(id: string, answer: ConflictAnswer): Promise<ResolvedConflict> {
+    const settling: Settling = (begun) => ({
+      then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again',
+    });
+    return this.#step({ tool: 'resolve', args: { id, choice: answer.choice }, settling }, (invocation) =>
+      resolveInTurn(this.#context, id, { ...answer, invocation }),
     );
   }
 

@@ -59,7 +59,13 @@ test('what earlier turns left undecided is carried, with its answer, and seeds t
     () => [answer('app-expired', 'expired'), conflict('con-open'), conflict('con-done')],
     anyone,
   );
-  const choice = { type: 'conflict.resolved', conflict: 'con-done', choice: 'keep-mine', by: 'ann' } as const;
+  const choice = {
+    type: 'conflict.resolved',
+    conflict: 'con-done',
+    choice: 'keep-mine',
+    by: 'ann',
+    transaction: null,
+  } as const;
   await ledger.append(() => [choice], anyone);
   await append(prepared('tx-open'), prepared('tx-done'), {
     type: 'transaction.committed',

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { openRepository, systemHost } from '../../lib/index.js';
+import { document, type Line } from '../helpers/events.js';
+import { durable } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+
+interface Listed {
+  readonly open: readonly Line[];
+  readonly resolved: readonly Line[];
+}
+
+/** A finished turn whose write met somebody else's edit. */
+async function conflicting(place: Scratch): Promise<string> {
+  place.write('file', 'read\n');
+  const repository = await openRepository(place.dir, { ...systemHost(), env: place.env });
+  const turn = await repository.startTurn({ objective: 'edit', keeper: false });
+  turn.read('file');
+  place.write('file', 'theirs\n');
+  const change = { kind: 'write', path: 'file', bytes: Buffer.from('mine\n') } as const;
+  await turn.transaction([change]).catch(() => undefined);
+  await turn.finish({ outcome: 'completed' });
+  await repository.close();
+  return String(document<Listed>(place, ['conflicts']).open[0]?.['id']);
+}
+
+test('conflicts lists, compares three ways and names what to type; status counts it', async (t) => {
+  const place = scratch(t);
+  const id = await conflicting(place);
+  t.is(document(place, ['status'])['conflicts'], 1);
+  t.is(durable(place, ['status', '--exit-code']).code, 3);
+  t.regex(durable(place, ['status']).stdout, /next: git durable conflicts/);
+  t.like(document<Listed>(place, ['conflicts']).open[0], {
+    path: 'file',
+    state: 'open',
+    why: 'changed-since-read',
+  });
+  const shown = durable(place, ['conflicts', id.slice(0, 8)]).stdout;
+  t.regex(shown, /--- base\n\+\+\+ theirs\n@@[^\n]*\n-read\n\+theirs\n/);
+  t.regex(shown, /--- base\n\+\+\+ mine\n@@[^\n]*\n-read\n\+mine\n/);
+  t.is(durable(place, ['conflicts', 'nowhere']).code, 2);
+});
+
+test('resolve --keep-mine writes and prints its undo; a second answer is 4; no answer or two are 2', async (t) => {
+  const place = scratch(t);
+  const id = await conflicting(place);
+  t.is(durable(place, ['resolve', id]).code, 2);
+  t.is(durable(place, ['resolve', id, '--keep-mine', '--use-latest']).code, 2);
+  const done = document(place, ['resolve', id.slice(0, 8), '--keep-mine']);
+  t.like(done, { id, path: 'file', choice: 'keep-mine', restored: ['file'], removed: [] });
+  t.is(readFileSync(join(place.dir, 'file'), 'utf8'), 'mine\n');
+  t.is(durable(place, ['resolve', id, '--use-latest']).code, 4);
+  t.is(durable(place, ['restore', String(done['checkpoint'])]).code, 0);
+  t.is(readFileSync(join(place.dir, 'file'), 'utf8'), 'theirs\n');
+});
+
+test('resolve --use-latest writes nothing and frees the path; from inside a turn it is refused with 4', async (t) => {
+  const place = scratch(t);
+  const id = await conflicting(place);
+  const inside = durable(place, ['run', '--', process.execPath, '-e', INSIDE, id]);
+  t.is(inside.code, 4, inside.stderr);
+  t.is(durable(place, ['resolve', id, '--use-latest']).code, 0);
+  t.is(readFileSync(join(place.dir, 'file'), 'utf8'), 'theirs\n');
+  t.is(document<Listed>(place, ['conflicts']).resolved[0]?.['state'], 'use-latest');
+});
+
+const INSIDE = `process.exit(require('node:child_process').spawnSync(process.execPath,
+  [${JSON.stringify(new URL('../../cli/main.js', import.meta.url).pathname)}, 'resolve', process.argv[1], '--use-latest']).status)`;
