@@ -90,6 +90,7 @@ const STATE: readonly VerbDefinition[] = [
       turn: text('TURN', 'Only events of this turn'),
       type: text('TYPE', 'Only events of this type'),
       number: { ...number('N', 'Only the last N events'), alias: 'n' },
+      usage: flag('Tokens, cost, models and time in place of events, by day, task and agent'),
     },
     load: () => import('./verbs/log.js'),
   },

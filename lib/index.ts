@@ -43,6 +43,8 @@ export type {
 } from './decisions/rewind.js';
 export { fold, initialState } from './ledger/fold.js';
 export type { ApprovalState, ConflictState, TaskState, TurnState } from './ledger/state.js';
+export { UsageFolding } from './ledger/usage.js';
+export type { UsageRow } from './ledger/usage.js';
 export type { Finding, Verification } from './ledger/verify.js';
 export type { InterruptedTurn, RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 export type { LeaseStatus, Status, TurnStatus } from './status.js';
