@@ -1,4 +1,8 @@
 /** A turn with its keeper, which sees its death: killed anywhere, it is known, and nothing of the turn is left running. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { healFences } from '../../lib/fence/heal.js';
+import { installHooks } from '../../lib/fence/hooks.js';
 import { openRepository } from '../../lib/repository.js';
 import { afterwards } from './aftermath.js';
 import { Judge } from './ledger-judge.js';
@@ -6,7 +10,11 @@ import { processesNaming, until } from './processes.js';
 import type { After, Run, Scenario } from './scenarios.js';
 
 export const turn: Scenario = {
-  prepare: () => Promise.resolve(),
+  prepare: async ({ dir, host }) => {
+    const { storage } = await openRepository(dir, host);
+    await installHooks(storage, null);
+    await storage.close();
+  },
 
   only: /^(?:keeper|maintenance|fence)\./,
 
@@ -37,6 +45,9 @@ export const turn: Scenario = {
         findings.push(`the death was found by ${detectedBy}, not by the keeper`);
     if (interrupted.length > 0) await repository.recover({ action: 'keep' });
     findings.push(...(await afterwards(repository, judge)));
+    healFences(repository.storage);
+    for (const left of ['index.lock', 'index~pid.lock', 'durable/fence', 'hooks/reference-transaction'])
+      if (existsSync(join(dir, '.git', left))) findings.push(`${left} is left behind`);
     await repository.close();
     return findings;
   },
