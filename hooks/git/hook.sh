@@ -107,30 +107,40 @@ $input
 END
 }
 
+# Builtins only: old git runs this once a ref in a fetch. `plain`: nothing but what a fetch brings.
+read_input() {
+  plain=yes
+  while IFS= read -r line; do
+    input="$input$line
+"
+    case ${line##* } in refs/remotes/* | refs/durable-remote/* | FETCH_HEAD) ;; *) plain= ;; esac
+  done
+}
+
 input=
 if [ "$name" = reference-transaction ]; then
-  if [ "$1" = prepared ]; then
-    for state in "$common/durable/fence" "$common"/worktrees/*/durable/fence; do
-      [ -f "$state" ] || continue
-      [ -n "$input" ] || input=$(cat)
-      other=${state%/durable/fence}
+  for state in "$common/durable/fence" "$common"/worktrees/*/durable/fence; do
+    [ -f "$state" ] || continue
+    case $1 in prepared | committed) ;; *) break ;; esac
+    [ -n "$input" ] || read_input
+    [ -z "$plain" ] || break
+    other=${state%/durable/fence}
+    if [ "$1" = prepared ]; then
       is_fenced "$other" || continue
       if [ "$other" -ef "$git_dir" ]; then check_refs; else check_other "$other"; fi
-    done
-  fi
-  if [ "$1" = committed ] && [ -f "$git_dir/durable/fence" ]; then
-    input=$(cat)
-    is_fenced "$git_dir"
-    case $verdict in
-      own | other)
-        while read -r old new ref; do
-          if [ -n "$ref" ]; then note "$ref" "$old" "$new"; fi
-        done <<END
+    elif [ "$other" -ef "$git_dir" ]; then
+      is_fenced "$other"
+      case $verdict in
+        own | other)
+          while read -r old new ref; do
+            if [ -n "$ref" ]; then note "$ref" "$old" "$new"; fi
+          done <<END
 $input
 END
-        ;;
-    esac
-  fi
+          ;;
+      esac
+    fi
+  done
 elif [ "$name" = post-index-change ]; then
   if is_fenced "$git_dir"; then note index - -; fi
 elif is_fenced "$git_dir"; then
@@ -150,4 +160,4 @@ esac
 shell=$1
 shift
 if [ -n "$shell" ]; then set -- "$shell" -c 'file=$1; shift; . "$file"' "$0" "$previous" "$@"; else set -- "$previous" "$@"; fi
-if [ -n "$input" ]; then printf '%s\n' "$input" | "$@"; else exec "$@"; fi
+if [ -n "$input" ]; then printf %s "$input" | "$@"; else exec "$@"; fi
