@@ -219,6 +219,22 @@ test('what outlives a dead turn publishes no index over the git that came next',
   t.is(place.git('fsck', '--strict'), '');
 });
 
+test("with a cleared environment, or behind another build's shim, git is the real git and never itself", (t) => {
+  const place = scratch(t);
+  const text = [
+    'env -i PATH="$PATH" HOME="$HOME" timeout 20 git --version',
+    'mkdir -p ../other/hooks/git/shim && cp "$DURABLE_SHIM/git" ../other/hooks/git/shim/git',
+    'ln -s "$DURABLE_SHIM" ../link',
+    'env -i PATH="$PWD/../link:$PWD/../other/hooks/git/shim:$PATH" HOME="$HOME" timeout 20 git --version',
+    'PATH="$PWD/../other/hooks/git/shim:$PATH" timeout 20 git add README && git diff --cached --name-only',
+  ];
+  place.write('README', 'changed\n');
+  const ran = durable(place, ['run', '--', 'sh', '-c', text.join('\n')]);
+  t.is(ran.code, 0, ran.stderr);
+  t.regex(ran.stdout, /^git version [^\n]+\ngit version [^\n]+\nREADME\n$/);
+  t.is(place.git('diff', '--cached', '--name-only'), 'README');
+});
+
 test('other repositories, submodules and linked work trees pass the shim untouched', (t) => {
   const place = scratch(t);
   const other = join(place.top, 'other');
