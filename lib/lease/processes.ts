@@ -149,7 +149,8 @@ function linuxVariable(pid: number, name: string): string | undefined {
 
 const COMMAND_CHARACTERS = 200;
 
-function commandOf(pid: number): string {
+/** The command line, cut; empty when the process is gone or hides it. */
+export function commandOf(pid: number): string {
   const line =
     process.platform === 'linux'
       ? readProc(pid, 'cmdline')?.toString('utf8').replaceAll('\0', ' ')

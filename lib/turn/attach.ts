@@ -7,7 +7,7 @@
 import { DurableError } from '../errors.js';
 import type { Storage } from '../git/storage.js';
 import { Held } from '../lease/hold.js';
-import { leaseOf, readLease, tokenOf } from '../lease/record.js';
+import { leaseOf, readLease, tokenOf, type LeaseRecord } from '../lease/record.js';
 import { MARKER } from '../lease/processes.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger } from '../ledger/ledger.js';
@@ -16,12 +16,17 @@ import { turnContext } from './context.js';
 import { JOINED_FROM } from './replay.js';
 import { Turn } from './turn.js';
 
-/** Errors: 'no-turn' when this process belongs to no turn that holds this work tree, 'lease-lost'. */
-export async function attachTurn(storage: Storage): Promise<Turn> {
+type Belongs = (storage: Storage, record: LeaseRecord) => boolean | Promise<boolean>;
+
+/**
+ * `belongs`: another proof than the two above, of the record that holds the work tree.
+ * Errors: 'no-turn' when this process belongs to no turn that holds this work tree, 'lease-lost'.
+ */
+export async function attachTurn(storage: Storage, belongs: Belongs = belongsTo): Promise<Turn> {
   const workspace = workspaceId(storage, { create: false });
   const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
   const record = current?.record;
-  if (workspace === null || record?.state !== 'held' || !(await belongsTo(storage, record)))
+  if (workspace === null || record?.state !== 'held' || !(await belongs(storage, record)))
     throw new DurableError('no-turn', {
       detail: 'this process belongs to no turn that holds this work tree',
     });

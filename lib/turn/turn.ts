@@ -15,9 +15,18 @@ import { fileOnly, look, revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
 import { filePath } from '../git/tree-path.js';
 import { MARKER } from '../lease/processes.js';
+import { hasUnknownEffect } from '../recovery/touched.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
-import { endCall, finishedDraft, proposeCall, startedDraft, type Call, type ProposedCall } from './call.js';
+import {
+  endCall,
+  finishedDraft,
+  proposeCall,
+  startedDraft,
+  type Call,
+  type CallEnd,
+  type ProposedCall,
+} from './call.js';
 import type { TurnContext } from './context.js';
 import { finishTurn, interruptTurn, type TurnEnd } from './end.js';
 import { Gate, type Ask, type Asked } from './gate.js';
@@ -94,6 +103,20 @@ export class Turn {
     const answer = await this.#steps.answer({ call, index });
     if (answer !== undefined) return answered(answer);
     return this.#opened(await this.#started(call, index));
+  }
+
+  /**
+   * Ends a call that another process of this turn began, found by the host's call id; once, however often it is reported.
+   * False when no such call is on record. Errors: 'lease-lost', the disk's.
+   */
+  async endCall(key: string, end: CallEnd & { readonly durationMs: number | null }): Promise<boolean> {
+    const { turn } = await this.#context.ledger.state();
+    const call = turn?.invocations.find((one) => one.key === key);
+    if (call === undefined) return false;
+    if (call.finished !== null) return true;
+    const ending = { invocation: call.id, unknownEffect: hasUnknownEffect(call) };
+    await endCall(this.#context, ending, end);
+    return true;
   }
 
   /** Records a call that the harness refused, with the reason its model was given; once, however often it is run. */
@@ -338,10 +361,12 @@ export class Turn {
 
   async #started(call: Call, index: number): Promise<ProposedCall> {
     const proposed = await proposeCall(this.#context, call, { index });
-    await this.#context.append(() => [
-      proposed.draft,
-      startedDraft(this.#context, proposed.invocation, null),
-    ]);
+    await this.#context.append(({ turn }) =>
+      // Reported twice by its host, at the same time or later: the first report stands.
+      call.key !== undefined && turn?.invocations.some(({ key }) => key === call.key) === true
+        ? []
+        : [proposed.draft, startedDraft(this.#context, proposed.invocation, null)],
+    );
     return proposed;
   }
 

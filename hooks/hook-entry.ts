@@ -1,0 +1,88 @@
+/**
+ * The program that an agent's hook runs: `node hook-entry.js AGENT`, the payload on standard input, the agent's own answer
+ * on standard output.
+ *
+ * Exit code 0 always, since an agent takes another one for an error of the hook: a refusal is said in the answer. Where the
+ * payload cannot be read, or the gate fails before a tool that may change files, the tool is refused; after a tool nothing
+ * is, and what went wrong is one line on standard error. Outside of a repository it does nothing.
+ *
+ * The agent's process is, in this order: DURABLE_AGENT_PID (a plugin says it), CLAUDE_PID, the nearest ancestor that is no shell.
+ */
+import { text } from 'node:stream/consumers';
+import { AGENTS, PASS, type AgentName, type Reply, type Step } from '../lib/agents/step.js';
+import { takeStep } from '../lib/agents/gate.js';
+import { TRANSLATIONS } from '../lib/agents/translate.js';
+import { hasCode } from '../lib/errors.js';
+import { processFaultActions } from '../lib/git/fault-actions.js';
+import { plannedFaults } from '../lib/git/fault.js';
+import { openStorage } from '../lib/git/storage.js';
+import { systemHost } from '../lib/host.js';
+import { commandOf, entryOf, type ProcessIdentity } from '../lib/lease/processes.js';
+
+/** In a payload that is not understood: a tool waits for the answer. */
+const BEFORE_TOOL = /"(?:PreToolUse|tool\.execute\.before)"/;
+
+const SHELL = /^\S*\b(?:sh|bash|dash|zsh|ksh|fish|env)(?:\s|$)/;
+
+async function main(name: string | undefined): Promise<void> {
+  const agent = AGENTS.find((one) => one === name);
+  if (agent === undefined) {
+    note(`no agent is called '${name ?? ''}'; there are ${AGENTS.join(', ')}`);
+    return;
+  }
+  process.stdout.write(await answerTo(agent, await text(process.stdin)));
+}
+
+async function answerTo(agent: AgentName, payload: string): Promise<string> {
+  const { decode, encode } = TRANSLATIONS[agent];
+  let step: Step | null;
+  try {
+    const said: unknown = JSON.parse(payload);
+    step = decode(said);
+  } catch (error) {
+    note(`this payload of ${agent} is not understood: ${messageOf(error)}`);
+    const why = `git-durable does not understand what ${agent} says of this call; nothing ran. To go on without records, take its hooks out`;
+    return BEFORE_TOOL.test(payload) ? encode('before-tool', { kind: 'deny', reason: why }) : '';
+  }
+  return step === null ? '' : encode(step.kind, await replied(agent, step));
+}
+
+async function replied(agent: AgentName, step: Step): Promise<Reply> {
+  try {
+    return await inRepository(agent, step);
+  } catch (error) {
+    if (hasCode(error, 'not-a-repository') || hasCode(error, 'bare-repository')) return PASS;
+    note(messageOf(error));
+    if (step.kind !== 'before-tool') return PASS;
+    return {
+      kind: 'deny',
+      reason: `git-durable could not record this call, and nothing ran: ${messageOf(error)}`,
+    };
+  }
+}
+
+async function inRepository(agent: AgentName, step: Step): Promise<Reply> {
+  const host = systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
+  const storage = await openStorage(step.cwd ?? process.cwd(), host);
+  try {
+    return await takeStep(storage, { agent, process: agentProcess() }, step);
+  } finally {
+    await storage.close();
+  }
+}
+
+function agentProcess(): ProcessIdentity {
+  const said = Number(process.env['DURABLE_AGENT_PID'] ?? process.env['CLAUDE_PID'] ?? 0);
+  let entry = entryOf(said > 0 ? said : process.ppid);
+  while (said === 0 && entry !== null && SHELL.test(commandOf(entry.pid))) entry = entryOf(entry.parent);
+  if (entry === null) throw new Error('the process of the agent is not found');
+  return { pid: entry.pid, start: entry.start };
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+function note(line: string): void {
+  process.stderr.write(`git-durable: ${line}\n`);
+}
+
+await main(process.argv[2]);

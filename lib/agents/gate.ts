@@ -1,0 +1,253 @@
+/**
+ * The one gate that every agent's steps go through: a step becomes calls of the library, and what comes of them a reply.
+ *
+ *     session-start   interrupted work is recovered with 'keep' (no byte changes), and the model is told what was found
+ *     prompt          a turn starts, with a keeper that watches the agent's process; held by another: the model is told by whom
+ *     before-tool     intent on disk, then the tool may run; refused where a change would be unrecorded or unleased
+ *     permission      an answer given before the question is given back
+ *     after-tool      the result is recorded; never refused, since the tool ran
+ *     stop            the turn is finished and the lease given back
+ *     session-end     a turn that nothing ended is abandoned
+ *
+ * A turn belongs to the agent's session and process both: a session that is resumed after a crash has the same id and another
+ * process. Subagents have both, and share the turn. Steps arrive in processes of their own, so all that is known between
+ * two of them stands in the ledger and the lease. Caveat: what an agent read before is not known here, so its writes are
+ * not held to it.
+ */
+import { hasCode, isDurableError } from '../errors.js';
+import { argsText, fingerprint } from '../decisions/fingerprint.js';
+import { standingFor } from '../decisions/approval.js';
+import type { Storage } from '../git/storage.js';
+import type { ProcessIdentity } from '../lease/processes.js';
+import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { workspaceId } from '../lease/workspace.js';
+import { Ledger } from '../ledger/ledger.js';
+import type { RepairResult } from '../recovery/document.js';
+import { repair } from '../recovery/repair.js';
+import { recoveryReport } from '../recovery/report.js';
+import { attachTurn } from '../turn/attach.js';
+import type { Call, IntendedPath } from '../turn/call.js';
+import { startTurn } from '../turn/start.js';
+import type { Turn } from '../turn/turn.js';
+import { interruptedText } from './known.js';
+import { PASS, type AgentName, type Reply, type Step, type StepOf } from './step.js';
+import { effectOf, insideTree } from './tools.js';
+
+export interface AgentProcess {
+  readonly agent: AgentName;
+  /** The process whose death ends the turn. */
+  readonly process: ProcessIdentity;
+}
+
+/**
+ * Errors: whatever the library throws at a step after which nothing waits ('after-tool', 'stop', 'session-end'), and at the
+ * others what is no reason to refuse. A refusal is a reply.
+ */
+export async function takeStep(storage: Storage, by: AgentProcess, step: Step): Promise<Reply> {
+  const gate = new AgentGate(storage, by);
+  switch (step.kind) {
+    case 'session-start':
+      return gate.sessionStart();
+    case 'prompt':
+      return gate.prompt(step);
+    case 'before-tool':
+      return gate.beforeTool(step);
+    case 'permission':
+      return gate.permission(step);
+    case 'after-tool':
+      return gate.afterTool(step);
+    case 'stop':
+      return gate.end(step, step.outcome, step.summary);
+    case 'session-end':
+      return gate.end(step, 'abandoned', `the session ended: ${step.reason}`);
+  }
+}
+
+class AgentGate {
+  readonly #storage: Storage;
+  readonly #by: AgentProcess;
+
+  constructor(storage: Storage, by: AgentProcess) {
+    this.#storage = storage;
+    this.#by = by;
+  }
+
+  async sessionStart(): Promise<Reply> {
+    const text = await this.#recoverKeeping();
+    return text === null ? PASS : { kind: 'context', text };
+  }
+
+  async prompt(step: StepOf<'prompt'>): Promise<Reply> {
+    const key = `${step.session}:${step.id ?? argsText(step.text)}`;
+    const own = await this.#ownTurn(step.session);
+    if (own !== null) {
+      const open = (await Ledger.open(this.#storage, own.task).state()).turn;
+      if (open?.started.event.key === key) return PASS;
+      // With a call under way a person steers the turn; with none, it ended by "No" or Esc, of which no hook tells.
+      if (open?.invocations.some(({ state }) => state === 'started') === true) {
+        await own.steer(step.text, key);
+        return PASS;
+      }
+      await own.finish({ outcome: 'abandoned', summary: 'the next prompt came without an end of this one' });
+    }
+    try {
+      const known = await this.#start(step.session, { key, objective: step.text });
+      return known === null ? PASS : { kind: 'context', text: known };
+    } catch (error) {
+      if (!isDurableError(error)) throw error;
+      const text = `git-durable: this turn is read-only; tools that change files will be refused. ${error.message}`;
+      return hasCode(error, 'turn-claimed') ? PASS : { kind: 'context', text };
+    }
+  }
+
+  /** Refuses only a call that may change the work tree: for reading ones a missing record is no harm. */
+  async beforeTool(step: StepOf<'before-tool'>): Promise<Reply> {
+    const effect = effectOf(this.#by.agent, step.tool, step.input);
+    const isReading = effect === 'reads';
+    try {
+      const turn = await this.#ownTurn(step.session);
+      if (isReading) {
+        await turn?.begin({ ...this.#call(step), mutates: false, paths: [] });
+        return PASS;
+      }
+      const paths = effect === 'anything' ? null : this.#intended(step, effect);
+      return await this.#open(turn ?? (await this.#startImplicitly(step)), this.#call(step), paths);
+    } catch (error) {
+      if (isReading) return PASS;
+      const why = error instanceof Error ? error.message : String(error);
+      return { kind: 'deny', reason: `git-durable refused this call, and nothing ran: ${why}` };
+    }
+  }
+
+  /** A call that was opened under an approval needs no second question. */
+  async permission(step: StepOf<'permission'>): Promise<Reply> {
+    const turn = await this.#ownTurn(step.session);
+    if (turn === null) return PASS;
+    const { turn: open } = await Ledger.open(this.#storage, turn.task).state();
+    const summary = this.#call(step).summary;
+    const isApproved = open?.invocations.some(
+      (call) =>
+        call.state === 'started' &&
+        call.approval !== null &&
+        call.tool === step.tool &&
+        call.summary === summary,
+    );
+    return isApproved === true ? { kind: 'allow' } : PASS;
+  }
+
+  async afterTool(step: StepOf<'after-tool'>): Promise<Reply> {
+    const turn = await this.#ownTurn(step.session);
+    const { key } = this.#call(step);
+    if (turn === null || key === undefined) return PASS;
+    await turn.endCall(key, {
+      state: step.isFailed ? 'failed' : 'finished',
+      summary: step.isFailed ? step.result : '',
+      result: Buffer.from(step.result, 'utf8'),
+      exit: step.exit,
+      durationMs: step.durationMs,
+    });
+    return PASS;
+  }
+
+  async end({ session }: Step, outcome: StepOf<'stop'>['outcome'], summary: string): Promise<Reply> {
+    const turn = await this.#ownTurn(session);
+    await turn?.finish({ outcome, summary });
+    return PASS;
+  }
+
+  async #open(turn: Turn, call: Call, paths: readonly IntendedPath[] | null): Promise<Reply> {
+    // What it names is elsewhere: no change of this work tree, and no checkpoint of it.
+    const effect = paths === null ? { mutates: true } : { mutates: paths.length > 0, paths };
+    const state = await Ledger.open(this.#storage, turn.task).state();
+    if (state.turn?.invocations.some(({ key }) => key === call.key) === true) return PASS;
+    const action = { tool: call.tool, args: argsText(call.args), cwd: call.cwd ?? '' };
+    const standing = standingFor(state, fingerprint(action, turn.task)).kind;
+    if (standing === 'approved' || standing === 'rejected') {
+      const answer = await turn.gate({ ...call, ...effect });
+      if (answer.state === 'rejected') return { kind: 'deny', reason: answer.feedback };
+      if (answer.state === 'approved') return PASS;
+    }
+    await turn.begin({ ...call, ...effect });
+    return PASS;
+  }
+
+  #call(step: StepOf<'before-tool' | 'after-tool' | 'permission'>): Call & { readonly summary: string } {
+    const { workTree } = this.#storage.layout;
+    const summary = argsText(step.input).slice(0, 200);
+    const call = { tool: step.tool, args: step.input, cwd: step.cwd ?? workTree, summary };
+    return step.call === null ? call : { ...call, key: `${step.session}:${step.call}` };
+  }
+
+  #intended(
+    { cwd }: Step,
+    named: readonly { readonly path: string; readonly expected: IntendedPath['expected'] }[],
+  ): IntendedPath[] {
+    const { workTree } = this.#storage.layout;
+    return named.flatMap(({ path, expected }) => {
+      const inside = insideTree(workTree, cwd ?? workTree, path);
+      return inside === null ? [] : [{ path: inside, expected }];
+    });
+  }
+
+  /** The turn of this session and this very process; null when it holds none. */
+  async #ownTurn(session: string): Promise<Turn | null> {
+    const { pid, start } = this.#by.process;
+    const isOwn = (_: Storage, { sessions, holder }: LeaseRecord): boolean =>
+      sessions.includes(session) && holder.pid === pid && holder.start === start;
+    try {
+      return await attachTurn(this.#storage, isOwn);
+    } catch (error) {
+      if (hasCode(error, 'no-turn') || hasCode(error, 'lease-lost')) return null;
+      throw error;
+    }
+  }
+
+  async #startImplicitly(step: StepOf<'before-tool'>): Promise<Turn> {
+    const key = `${step.session}:before ${step.call ?? argsText(step.input)}`;
+    await this.#start(step.session, { key, objective: `${step.tool}, without a prompt that was seen` });
+    const turn = await this.#ownTurn(step.session);
+    if (turn === null) throw new TypeError('a turn that was started is not held by who started it');
+    return turn;
+  }
+
+  /** What the model has to be told of interrupted work that came first; null when there was none. */
+  async #start(
+    session: string,
+    { key, objective }: { key: string; objective: string },
+  ): Promise<string | null> {
+    const { agent, process: holder } = this.#by;
+    const start = async (): Promise<void> => {
+      const task = await this.#recoveredTask(session);
+      const options = { key, objective, agent, session, holder };
+      await startTurn(this.#storage, task === null ? options : { ...options, task });
+    };
+    try {
+      await start();
+      return null;
+    } catch (error) {
+      if (!hasCode(error, 'recovery-needed')) throw error;
+      const text = await this.#recoverKeeping();
+      await start();
+      return text;
+    }
+  }
+
+  /** Interrupted work goes on in its own task, whichever agent takes it up. */
+  async #recoveredTask(session: string): Promise<string | null> {
+    const workspace = workspaceId(this.#storage, { create: false });
+    const last = workspace === null ? null : await readLease(this.#storage, leaseOf(workspace));
+    const task = last?.record.task ?? null;
+    if (task === null || task.startsWith('standing-') || last?.record.sessions.includes(session) === true)
+      return null;
+    const { turn } = await Ledger.open(this.#storage, task).state();
+    return turn?.state === 'recovered' ? task : null;
+  }
+
+  async #recoverKeeping(): Promise<string | null> {
+    const { interrupted } = await recoveryReport(this.#storage);
+    if (interrupted.length === 0) return null;
+    const kept: RepairResult[] = [];
+    for (const { turn } of interrupted) kept.push(await repair(this.#storage, { action: 'keep', turn }));
+    return interruptedText(interrupted, kept);
+  }
+}

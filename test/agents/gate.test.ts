@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { AgentSession } from '../helpers/agent-session.js';
+import { durable } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+
+interface Logged {
+  readonly type: string;
+  readonly task: string;
+  readonly turn: string | null;
+}
+
+const ledgers = (place: Scratch): string[] =>
+  place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks/').split('\n').filter(Boolean);
+
+/** By git alone: each commit's message has the event as its line of JSON. */
+function events(place: Scratch, ref = ledgers(place)[0] ?? ''): Logged[] {
+  return place
+    .git('log', '--reverse', '--format=%B', ref)
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Logged);
+}
+
+const typesIn = (all: readonly Logged[]): string[] => all.map(({ type }) => type);
+
+const writeOf = (place: Scratch, path: string, content: string): Record<string, string> => ({
+  file_path: join(place.dir, path),
+  content,
+});
+
+test('a clean turn of an agent is recorded call by call, and gives its lease back', (t) => {
+  const place = scratch(t);
+  const agent = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  t.is(agent.fire('SessionStart', { source: 'startup' }).context, '');
+  t.is(agent.prompt('write a file', 'p1').context, '');
+  const input = writeOf(place, 'new.txt', 'unknown');
+  t.is(agent.before('c1', 'Write', input).refused, null);
+  place.write('new.txt', 'unknown');
+  agent.after('c1', 'Write', input);
+  t.is(agent.before('c2', 'Bash', { command: 'true' }).refused, null);
+  agent.after('c2', 'Bash', { command: 'true' });
+  agent.fire('Stop', { last_assistant_message: 'done' });
+  agent.fire('SessionEnd', { reason: 'other' });
+  const kinds = typesIn(events(place)).filter((type) => /^(?:turn|invocation)\./.test(type));
+  const call = ['invocation.proposed', 'invocation.started', 'invocation.finished'];
+  t.deepEqual(kinds, ['turn.started', ...call, ...call, 'turn.finished']);
+  const status = JSON.parse(durable(place, ['status', '--json']).stdout) as { lease: unknown };
+  t.is(status.lease, null);
+  t.is(durable(place, ['verify']).code, 0);
+  t.is(place.git('status', '--porcelain'), '?? new.txt');
+});
+
+test('the same prompt, call or end reported twice is one event', (t) => {
+  const place = scratch(t);
+  const agent = AgentSession.start(t, place, { agent: 'codex', session: 's1' });
+  const patch = { command: '*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch\n' };
+  for (const again of [1, 2]) {
+    agent.fire('UserPromptSubmit', { prompt: 'go', turn_id: 'p1' });
+    t.is(agent.before('c1', 'apply_patch', patch).refused, null, String(again));
+  }
+  for (const again of [1, 2]) t.is(agent.after('c1', 'apply_patch', patch).stderr, '', String(again));
+  const counted = typesIn(events(place)).filter((type) => /^(?:turn|invocation)\./.test(type));
+  t.deepEqual(counted, ['turn.started', 'invocation.proposed', 'invocation.started', 'invocation.finished']);
+});
+
+test('a second session is told who holds the work tree, may read, and is refused its first change', (t) => {
+  const place = scratch(t);
+  const first = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  const second = AgentSession.start(t, place, { agent: 'codex', session: 's2' });
+  first.prompt('rename the symbol', 'p1');
+  const told = second.prompt('something else', 'p2').context;
+  for (const word of ['read-only', 'claude-code', String(first.pid), 'rename the symbol'])
+    t.true(told.includes(word), `${word} in: ${told}`);
+  t.is(second.before('c1', 'view_image', { path: 'README' }).refused, null);
+  const refused = second.before('c2', 'Bash', { command: 'touch x' }).refused ?? '';
+  t.regex(refused, /nothing ran/);
+  t.true(refused.includes('claude-code') && refused.includes('rename the symbol'), refused);
+  first.fire('Stop');
+  t.is(second.before('c3', 'Bash', { command: 'touch x' }).refused, null);
+});
+
+test('after a kill the next agent is told what was interrupted, and goes on in the same task', async (t) => {
+  const place = scratch(t);
+  const first = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  first.prompt('change the README', 'p1');
+  t.is(first.before('c1', 'Write', writeOf(place, 'README', 'new text\n')).refused, null);
+  place.write('README', 'new te');
+  await first.kill();
+  const next = AgentSession.start(t, place, { agent: 'codex', session: 's2' });
+  const told = next.fire('SessionStart', { source: 'startup' }).context;
+  t.regex(told, /interrupted/);
+  t.regex(told, /change the README/);
+  t.regex(told, /file README: partial/);
+  t.regex(told, /call Write \(in-doubt\)/);
+  t.is(readFileSync(join(place.dir, 'README'), 'utf8'), 'new te');
+  t.is(next.prompt('go on', 'p2').context, '');
+  next.fire('Stop');
+  t.is(ledgers(place).length, 1);
+  t.is(durable(place, ['verify']).code, 0);
+});
+
+test('a session that comes back under its own id after a kill is another process, and is told as any other', async (t) => {
+  const place = scratch(t);
+  const first = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  first.prompt('run it', 'p1');
+  first.before('c1', 'Bash', { command: 'npm test' });
+  await first.kill();
+  const again = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  const told = again.prompt('go on', 'p2').context;
+  t.regex(told, /call Bash \(in-doubt\): .*npm test/);
+  t.is(again.before('c2', 'Bash', { command: 'true' }).refused, null);
+});
+
+test('a turn that nobody ended is abandoned by the next prompt; with a call under way that prompt steers it', (t) => {
+  const place = scratch(t);
+  const agent = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  agent.prompt('first', 'p1');
+  agent.prompt('second', 'p2');
+  agent.before('c1', 'Bash', { command: 'sleep 1' });
+  agent.prompt('hurry', 'p3');
+  const kinds = typesIn(events(place)).filter((type) => /^turn\.|^steering/.test(type));
+  t.deepEqual(kinds, ['turn.started', 'turn.finished', 'turn.started', 'steering.received']);
+});
+
+test('a tool that changes files is refused when its payload is not understood; nothing else is', (t) => {
+  const place = scratch(t);
+  const agent = AgentSession.start(t, place, { agent: 'claude-code', session: '' });
+  t.regex(agent.before('c1', 'Write', {}).refused ?? '', /does not understand/);
+  t.is(agent.after('c1', 'Write', {}).refused, null);
+  t.regex(agent.fire('Stop').stderr, /not understood/);
+});
+
+test('a hook outside of any repository lets the agent be', (t) => {
+  const place = scratch(t, { repository: false });
+  const agent = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  const said = agent.before('c1', 'Bash', { command: 'true' });
+  t.deepEqual([said.refused, said.stderr], [null, '']);
+});
