@@ -6,6 +6,7 @@
  */
 import type {
   InterruptedTurn,
+  ReportedFile,
   RecoverReport,
   RepairAction,
   RepairResult,
@@ -16,7 +17,7 @@ import { pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
-import type { Cell, Output, Style } from '../output.js';
+import { argumentsText, type Cell, type Output, type Style } from '../output.js';
 import type { VerbContext } from '../verb.js';
 
 const ACTIONS = ['roll-back', 'roll-forward', 'keep'] as const;
@@ -155,13 +156,13 @@ function describe(output: Output, turn: InterruptedTurn): void {
   section(
     output,
     'files',
-    turn.files.map((one) => [styled(one.state, FILE_STYLE), displayPath(one.path)]),
+    turn.files.map((one) => [styled(one.state, FILE_STYLE), displayPath(one.path), newOrGone(one)]),
   );
   explain(output, turn);
   section(
     output,
     'pending approvals',
-    turn.approvals.map((one) => [one.id, one.tool, JSON.stringify(one.args)]),
+    turn.approvals.map((one) => [one.id, one.tool, argumentsText(one.args)]),
   );
   section(
     output,
@@ -182,16 +183,23 @@ function describe(output: Output, turn: InterruptedTurn): void {
 }
 
 /** What a state cannot say in one word. */
-function explain(output: Output, { files, isSceneMissing }: InterruptedTurn): void {
+function explain(output: Output, { files, isSceneMissing, detectedBy }: InterruptedTurn): void {
   const has = (state: string): boolean => files.some((file) => file.state === state);
   if (has('foreign'))
     output.line(
       '  foreign: by somebody else, or by a process that the turn left running; no repair touches it',
     );
-  if (has('changed') && isSceneMissing)
+  // The keeper looks within a second; whoever else looked first came later, and somebody may have been there before.
+  if (has('changed') && (isSceneMissing || detectedBy !== 'keeper'))
     output.line(
-      "  changed: by the turn, or by somebody since; nobody could look when it died. A repair takes it for the turn's",
+      "  changed: by the turn, or by somebody between its death and the first look. A repair takes it for the turn's",
     );
+}
+
+/** Which files a roll-back would delete, and which it would bring back. */
+function newOrGone({ state, before, now }: ReportedFile): string {
+  if (state !== 'changed') return '';
+  return before === null ? 'new' : now === null ? 'gone' : '';
 }
 
 const styled = (text: string, styles: Readonly<Record<string, Style>>): Cell => {
