@@ -48,7 +48,8 @@ export interface ScratchOptions {
 export function scratch(t: Pick<ExecutionContext, 'teardown'>, options: ScratchOptions = {}): Scratch {
   const top = mkdtempSync(join(options.parent ?? tmpdir(), "durable 'té "));
   t.teardown(() => {
-    rmSync(top, { recursive: true, force: true });
+    // A keeper whose holder was killed may be writing its last event still.
+    rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   });
   return scratchAt(top, options);
 }
