@@ -12,7 +12,7 @@ import { text } from 'node:stream/consumers';
 import { AGENTS, PASS, type AgentName, type Reply, type Step } from '../lib/agents/step.js';
 import { takeStep } from '../lib/agents/gate.js';
 import { TRANSLATIONS } from '../lib/agents/translate.js';
-import { hasCode } from '../lib/errors.js';
+import { hasCode, messageOf } from '../lib/errors.js';
 import { processFaultActions } from '../lib/git/fault-actions.js';
 import { plannedFaults } from '../lib/git/fault.js';
 import { openStorage } from '../lib/git/storage.js';
@@ -78,8 +78,6 @@ function agentProcess(): ProcessIdentity {
   if (entry === null) throw new Error('the process of the agent is not found');
   return { pid: entry.pid, start: entry.start };
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function note(line: string): void {
   process.stderr.write(`git-durable: ${line}\n`);

@@ -9,10 +9,10 @@
  * Without `purge` the refs stay, and with them everything they record: a later `init` finds it again.
  * Caveat: the objects that only our refs reached go when git next collects garbage.
  */
-import { existsSync, lstatSync, readdirSync, rmdirSync } from 'node:fs';
+import { existsSync, lstatSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fsExtra from 'fs-extra';
-import { diskError, errno } from '../lib/git/disk.js';
+import { diskError, errno, namesIn } from '../lib/git/disk.js';
 import { dropKeeps } from '../lib/git/keep.js';
 import { installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
@@ -165,12 +165,3 @@ function removeIfEmpty(folder: string): void {
 }
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir);
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return [];
-    throw diskError(error, dir);
-  }
-}

@@ -116,6 +116,9 @@ export function errorFrom(text: string): DurableError | null {
   }
 }
 
+/** What an error says, whatever was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 type Sentences = { readonly [C in ErrorCode]: (fields: ErrorFields[C]) => string };
 
 const who = (holder: HolderSummary): string =>

@@ -10,7 +10,7 @@
  * Guarantees: what a resolved promise acknowledged is on disk (with durable.fsync, the default, flushed); the user's
  * index, branches, HEAD and stash are never touched but by a restore that was asked for; reading methods write nothing.
  */
-import { DurableError, hasCode } from './errors.js';
+import { DurableError, hasCode, messageOf } from './errors.js';
 import type { Recorded } from './event.js';
 import {
   listApprovals,
@@ -102,7 +102,7 @@ export class Repository {
       else if (!hasCode(error, 'lease-lost') && !hasCode(error, 'stage-revoked')) {
         await turn.finish({
           outcome: 'failed',
-          summary: error instanceof Error ? error.message : String(error),
+          summary: messageOf(error),
         });
       }
       throw error;

@@ -1,4 +1,5 @@
 /** Rounds one after the other, what each one showed, and how often each state occurred. */
+import { messageOf } from '../../lib/errors.js';
 import { planRound, type Build } from './kill.js';
 import { CHECKS, runRound, type Check, type Round } from './round.js';
 
@@ -54,7 +55,7 @@ async function playOne(build: Build, seed: number): Promise<Played> {
   try {
     return { seed, round: await runRound(build, planRound(seed)) };
   } catch (error) {
-    return { seed, error: error instanceof Error ? error.message : String(error) };
+    return { seed, error: messageOf(error) };
   }
 }
 

@@ -1,4 +1,5 @@
 /** `--report FILE`: what a script must know that the exit code alone does not tell. */
+import { messageOf } from '../../lib/errors.js';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { usage } from '../arguments.js';
 import { callersFile } from '../paths.js';
@@ -23,7 +24,7 @@ export function checkReport(context: VerbContext): void {
   try {
     closeSync(openSync(callersFile(context, file), 'a'));
   } catch (error) {
-    throw usage(`the report '${file}' cannot be written (${why(error)}); nothing was run`);
+    throw usage(`the report '${file}' cannot be written (${messageOf(error)}); nothing was run`);
   }
 }
 
@@ -34,8 +35,6 @@ export function writeReport(context: VerbContext, report: Report): void {
   try {
     writeFileSync(callersFile(context, file), `${JSON.stringify(report)}\n`);
   } catch (error) {
-    context.output.note(`the report '${file}' cannot be written: ${why(error)}`);
+    context.output.note(`the report '${file}' cannot be written: ${messageOf(error)}`);
   }
 }
-
-const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -5,6 +5,7 @@
  * is recorded; killed in between, the call is in doubt and needs a new approval. Without a command the answer is
  * reported and stays unconsumed.
  */
+import { messageOf } from '../../lib/errors.js';
 import { readFileSync } from 'node:fs';
 import { jsonFault } from '../../lib/exact-json.js';
 import type { Repository } from '../../lib/repository.js';
@@ -48,7 +49,7 @@ function argumentsText(context: VerbContext, given: string): string {
   try {
     JSON.parse(text);
   } catch (error) {
-    throw usage(`--args is not JSON (${error instanceof Error ? error.message : String(error)})`);
+    throw usage(`--args is not JSON (${messageOf(error)})`);
   }
   const fault = jsonFault(text);
   if (fault !== null) throw usage(`--args can be read in two ways: ${fault}`);
@@ -59,7 +60,7 @@ function readArguments(context: VerbContext, name: string): string {
   try {
     return readFileSync(callersFile(context, name), 'utf8');
   } catch (error) {
-    throw usage(`--args @${name} cannot be read (${error instanceof Error ? error.message : String(error)})`);
+    throw usage(`--args @${name} cannot be read (${messageOf(error)})`);
   }
 }
 

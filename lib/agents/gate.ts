@@ -14,7 +14,7 @@
  * two of them stands in the ledger and the lease. Caveat: what an agent read before is not known here, so its writes are
  * not held to it.
  */
-import { hasCode, isDurableError } from '../errors.js';
+import { hasCode, isDurableError, messageOf } from '../errors.js';
 import { argsText, fingerprint } from '../decisions/fingerprint.js';
 import { standingFor } from '../decisions/approval.js';
 import type { Storage } from '../git/storage.js';
@@ -114,7 +114,7 @@ class AgentGate {
       return await this.#open(turn ?? (await this.#startImplicitly(step)), this.#call(step), paths);
     } catch (error) {
       if (isReading) return PASS;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return { kind: 'deny', reason: `git-durable refused this call, and nothing ran: ${why}` };
     }
   }

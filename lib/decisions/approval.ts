@@ -6,6 +6,7 @@
  * `resolveApproval` answers (21): of any number of clients exactly one wins, the others are told who did.
  * Consuming is one ref move with the start (or the denial) of the invocation it allows (22): see lib/turn/call.ts.
  */
+import { oldestFirst } from './order.js';
 import { DurableError } from '../errors.js';
 import { isOf, type EventDraft, type Kept, type Recorded } from '../event.js';
 import { freshId } from '../host.js';
@@ -117,7 +118,7 @@ export async function listApprovals(storage: Storage): Promise<ListedApproval[]>
     const { state } = await Ledger.open(storage, task).readable();
     for (const approval of state.approvals.values()) all.push({ task, approval });
   }
-  return all.sort((a, b) => (a.approval.requested.event.at < b.approval.requested.event.at ? -1 : 1));
+  return oldestFirst(all, ({ approval }) => approval.requested.event);
 }
 
 function resolvedDraft(approval: ApprovalState, resolution: Resolution, feedback: Kept | null): EventDraft {

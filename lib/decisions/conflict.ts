@@ -4,6 +4,7 @@
  * `compareConflict` reads. `settleConflict` is for 'use-latest': one conditional append, no byte changes. 'keep-mine' needs the
  * work tree's lease: lib/turn/resolve.ts. Of any number of answers one counts, the others are told whose ('conflict-settled').
  */
+import { oldestFirst } from './order.js';
 import { pickOne } from './pick.js';
 import { isOf, type EventDraft, type EventOf, type Image, type Recorded } from '../event.js';
 import { look } from '../files/revision.js';
@@ -29,8 +30,7 @@ export async function listConflicts(storage: Storage): Promise<ListedConflict[]>
     for (const conflict of state.conflicts.values())
       all.push({ task, conflict, isOpen: isUnsettled(state, conflict) });
   }
-  const at = ({ conflict }: ListedConflict): string => conflict.detected.event.at;
-  return all.sort((a, b) => (at(a) === at(b) ? 0 : at(a) < at(b) ? -1 : 1));
+  return oldestFirst(all, ({ conflict }) => conflict.detected.event);
 }
 
 /** By its id or a prefix. Errors: 'not-found', 'ambiguous'. */

@@ -10,10 +10,10 @@
  * `removeHooks`. Killed in between, the next start or `removeHooks` does the rest: a hook that is left behind refuses nothing
  * without a living turn.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import * as v from 'valibot';
-import { errno } from '../git/disk.js';
+import { errno, namesIn } from '../git/disk.js';
 import type { Settings, Storage } from '../git/storage.js';
 import { excludeHooks, includeHooks } from './exclude.js';
 import { isHookPresent, placeHook, takeHook, writeHook } from './hook-files.js';
@@ -215,16 +215,8 @@ const fencedDirs = (storage: Storage): string[] =>
   gitDirs(storage).filter((gitDir) => existsSync(join(gitDir, 'durable', 'fence')));
 
 function gitDirs({ layout }: Storage): string[] {
-  return [layout.commonDir, ...namesIn(join(layout.commonDir, 'worktrees'))];
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir).map((name) => join(dir, name));
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return [];
-    throw error;
-  }
+  const linked = join(layout.commonDir, 'worktrees');
+  return [layout.commonDir, ...namesIn(linked).map((name) => join(linked, name))];
 }
 
 function readInstalled(file: string): InstalledHooks | null {

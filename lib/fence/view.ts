@@ -3,10 +3,10 @@
  *
  * Not seen: `git clean`, edits, and whatever else only writes the work tree; the checkpoints of the turn show those.
  */
-import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { errno } from '../git/disk.js';
+import { errno, namesIn } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 
 const VIEW = v.object({
@@ -85,15 +85,6 @@ function trailerOf(path: string, bytes: number): string {
     }
   } catch (error) {
     if (errno(error) === 'ENOENT') return '';
-    throw error;
-  }
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir);
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return [];
     throw error;
   }
 }

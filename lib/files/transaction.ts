@@ -19,7 +19,7 @@
  * and a write by another program exactly between check and rename is found afterwards, not prevented.
  */
 import { digest } from '../canonical.js';
-import { DurableError, hasCode } from '../errors.js';
+import { DurableError, hasCode, messageOf } from '../errors.js';
 import type { EventDraft, Kept } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
@@ -257,7 +257,7 @@ class RecordedTransaction {
   async #failed(error: unknown): Promise<unknown> {
     if (isLost(error)) return error;
     const at = this.#application.at;
-    const detail = error instanceof Error ? error.message : String(error);
+    const detail = messageOf(error);
     try {
       const stuck = await this.#application.undo();
       if (stuck.length > 0)

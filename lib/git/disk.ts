@@ -17,6 +17,7 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readdirSync,
   renameSync,
   rmdirSync,
   symlinkSync,
@@ -236,6 +237,16 @@ export function diskError(error: unknown, path: DiskPath): unknown {
     return new DurableError('permission-denied', { path: name }, error);
   if (/^E[A-Z0-9]+$/.test(code)) return new DurableError('io-failed', { path: name, errno: code }, error);
   return error;
+}
+
+/** Names in a folder; none where there is no such folder. Errors: 'permission-denied', 'io-failed'. */
+export function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch (error) {
+    if (isAbsence(error)) return [];
+    throw diskError(error, dir);
+  }
 }
 
 /** What a name is made with, before its bits are settled: never more than it will have. */

@@ -13,12 +13,11 @@
  *   - sealed elsewhere, or where processes cannot be listed: goes twelve hours after, as git judges a gc.pid.
  * Caveat: a maintenance in another container or on another host of a shared disk is not seen; `gc.pid` of our turns stops it.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { hasCode } from '../errors.js';
-import type { Disk } from './disk.js';
-import { diskError, errno } from './disk.js';
+import { namesIn, type Disk } from './disk.js';
 import { oldestMaintenance } from './maintenance-search.js';
 import type { Storage } from './storage.js';
 
@@ -111,15 +110,6 @@ function readKeep(path: string): Keep | null {
   } catch {
     // Somebody else's, a torn one, or gone: left alone.
     return null;
-  }
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir);
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return [];
-    throw diskError(error, dir);
   }
 }
 

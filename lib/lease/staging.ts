@@ -16,10 +16,10 @@
  * Caveats: the check of a parent folder and the rename are two steps (place.ts). By ticket the old file is copied, not
  * linked: an edit in place between the copy and the rename is lost with it.
  */
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DurableError, hasCode } from '../errors.js';
-import { diskError, errno, type DiskPath, type FileBits, type RenameOutcome } from '../git/disk.js';
+import { type DiskPath, type FileBits, type RenameOutcome, namesIn } from '../git/disk.js';
 import { displayPath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
@@ -291,15 +291,6 @@ export function sweepRevoked(storage: Storage, epoch: number): void {
   for (const dir of revokedStages(storage, epoch)) {
     for (const name of namesIn(dir)) storage.disk.unlink('stage.sweep', join(dir, name));
     storage.disk.removeDir('stage.sweep', dir);
-  }
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir);
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return [];
-    throw diskError(error, dir);
   }
 }
 

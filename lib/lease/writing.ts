@@ -8,12 +8,12 @@
  * Price: a paused writer blocks the takeover until it is resumed or ended. Crash points: a ticket left behind by a dead
  * writer, with or without its temp and its rename; who breaks it removes both.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { canonicalJson } from '../canonical.js';
 import { DurableError } from '../errors.js';
-import { diskError, errno } from '../git/disk.js';
+import { diskError, errno, namesIn } from '../git/disk.js';
 import { encodePath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
@@ -82,15 +82,6 @@ export function olderTickets(storage: Storage, epoch: number): ShownTicket[] {
   return namesIn(dir)
     .filter((name) => Number(name.split('-')[1]) < epoch)
     .map((name) => ({ file: join(dir, name), ticket: readTicket(join(dir, name)) }));
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir);
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return [];
-    throw diskError(error, dir);
-  }
 }
 
 function readTicket(file: string): WriteTicket | null {

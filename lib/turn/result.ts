@@ -5,7 +5,7 @@
  * and fields, so that a function that looks at `code` takes the same way when it is run again.
  */
 import { canonicalJson } from '../canonical.js';
-import { errorFrom, isDurableError } from '../errors.js';
+import { errorFrom, isDurableError, messageOf } from '../errors.js';
 import type { Answer } from './rerun.js';
 
 /** null for undefined. */
@@ -15,7 +15,7 @@ export function encodeResult(value: unknown): Buffer | null {
 }
 
 export function encodeFailure(error: unknown): { summary: string; result: Buffer } {
-  const summary = error instanceof Error ? error.message : String(error);
+  const summary = messageOf(error);
   const kept = isDurableError(error) ? canonicalJson({ code: error.code, fields: error.fields }) : summary;
   return { summary, result: Buffer.from(kept, 'utf8') };
 }

@@ -43,6 +43,16 @@ async function keeperOf(place: Scratch): Promise<number> {
   }
 }
 
+/** A turn whose agent and keeper were killed, the keeper first. */
+async function killedTurn(t: ExecutionContext, place: Scratch): Promise<void> {
+  const running = await openTurn(t, place);
+  const keeper = await keeperOf(place);
+  process.kill(keeper, 'SIGKILL');
+  await until('the keeper gone', () => ['', 'Z'].includes(stateOf(keeper)));
+  running.child.kill('SIGKILL');
+  await running.ended;
+}
+
 test('while a turn is open a git outside it stages nothing and reads as ever; afterwards it stages', async (t) => {
   const place = scratch(t);
   place.write('new', 'new\n');
@@ -118,12 +128,7 @@ test('a turn whose keeper is killed gives the lock back at its end', async (t) =
 for (const verb of ['status', 'log', 'checkpoints']) {
   test(`agent and keeper killed: the first verb removes the lock (${verb})`, async (t) => {
     const place = scratch(t);
-    const running = await openTurn(t, place);
-    const keeper = await keeperOf(place);
-    process.kill(keeper, 'SIGKILL');
-    await until('the keeper gone', () => ['', 'Z'].includes(stateOf(keeper)));
-    running.child.kill('SIGKILL');
-    await running.ended;
+    await killedTurn(t, place);
     t.true(existsSync(lockOf(place)));
     durable(place, [verb]);
     t.false(existsSync(lockOf(place)));
@@ -132,12 +137,7 @@ for (const verb of ['status', 'log', 'checkpoints']) {
 
 test('agent and keeper killed: the next start removes the lock, and says that work was interrupted', async (t) => {
   const place = scratch(t);
-  const running = await openTurn(t, place);
-  const keeper = await keeperOf(place);
-  process.kill(keeper, 'SIGKILL');
-  await until('the keeper gone', () => ['', 'Z'].includes(stateOf(keeper)));
-  running.child.kill('SIGKILL');
-  await running.ended;
+  await killedTurn(t, place);
   const repository = await openRepository(place.dir, hostOf(place));
   await t.throwsAsync(repository.startTurn({ objective: 'next' }), { message: /was interrupted/ });
   t.false(existsSync(lockOf(place)));
