@@ -5,7 +5,6 @@
  * from a copy. A second folder would not do: a copied git dir has another inode and is another workspace for the product
  * (a file synchroniser's copy must not take part in the original's turn), so its repair would be another question.
  */
-import { messageOf } from '../../lib/errors.js';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -185,7 +184,7 @@ async function oneRepair(repairs: Repairs, direction: Direction): Promise<judge.
       user,
     });
   } catch (error) {
-    return [messageOf(error)];
+    return [error instanceof Error ? error.message : String(error)];
   }
 }
 

@@ -2,9 +2,11 @@
  * Signals that reach this process while its command runs: passed on at once, never acted on. The command decides; its
  * answer is ours.
  *
- * INT and QUIT from the terminal have reached the command already and are not doubled (terminal.ts). Stopping: when the
- * command stops, by Ctrl-Z or by itself, we stop as well, so that the shell above gets its terminal back; SIGCONT to us
- * is passed on. A signal that comes before the command has begun is kept: the command then never begins.
+ * INT and QUIT from the terminal have reached the command already and are not doubled (terminal.ts). Stopping: once the
+ * command has stopped, by Ctrl-Z or by itself, we stop as well, so that the shell above gets its terminal back; SIGCONT
+ * to us is passed on. Never before the command: it would still be reading when the shell is, and took the first letter
+ * typed there (seen under load: a reader that is woken by the signal takes what has come before it stops).
+ * A signal that comes before the command has begun is kept: the command then never begins.
  */
 import { isStopped, Terminal } from './terminal.js';
 
@@ -13,7 +15,11 @@ const FROM_TERMINAL = ['SIGINT', 'SIGQUIT'] as const;
 /** What ends a program that has no handler, so a command that has not begun. */
 const ENDING: readonly string[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
+/** Between two looks at a command that may have stopped itself. */
 const LOOK_MS = 250;
+/** Between two looks at a command that was told to stop, and how many: one that goes on is left to the looks above. */
+const STOPPING_MS = 5;
+const STOPPING_LOOKS = 200;
 
 export interface Target {
   readonly pid: number;
@@ -103,7 +109,16 @@ export class Signals {
 
   #stopWith(target: Target): void {
     if (this.#terminal?.stoppedAll() !== true) target.kill('SIGTSTP');
-    this.#stop();
+    this.#stopAfter(target, STOPPING_LOOKS);
+  }
+
+  #stopAfter(target: Target, looks: number): void {
+    if (this.#target !== target || looks === 0) return;
+    if (isStopped(target.pid)) this.#stop();
+    else
+      setTimeout(() => {
+        this.#stopAfter(target, looks - 1);
+      }, STOPPING_MS);
   }
 
   /**

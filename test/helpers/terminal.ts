@@ -38,7 +38,11 @@ for step in plan:
     start += match.end()
     os.write(fd, step['send'].encode())
 end = time.monotonic() + 30
-while time.monotonic() < end and read(0.2): pass
+ended = False
+while time.monotonic() < end and not ended: ended = not read(0.2)
+if not ended:
+    sys.stderr.write('the shell did not end\\n' + shown)
+    os.kill(pid, 9); sys.exit(1)
 os.waitpid(pid, 0)
 sys.stdout.write(shown)
 `;

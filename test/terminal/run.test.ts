@@ -51,6 +51,31 @@ test('Ctrl-Z gives the terminal back to the shell, and fg gives it to the comman
   t.regex(shown, /code 0\n/);
 });
 
+/** Tidies up when told to stop, and stops then, as an editor does. */
+const TIDIES =
+  "process.on('SIGTSTP', () => setTimeout(() => { console.log('tidied'); process.kill(process.pid, 'SIGSTOP'); }, 600)); process.stdin.once('data', () => process.exit(42)); console.log('begun')";
+
+test('Ctrl-Z gives the terminal back only when the command has stopped, which may tidy up first', (t) => {
+  const shown = inTerminal(scratch(t), [
+    { until: '\\$ ', send: `${RUN} -- ${NODE} -e "${TIDIES}"\n` },
+    { until: 'begun\\r', send: '\u001a' },
+    { until: 'Stopped', send: 'fg\n' },
+    { until: 'run --', send: '\n' },
+    { until: '\\$ ', send: 'echo "code $?"; exit\n' },
+  ]);
+  t.regex(shown, /tidied\n[^]*Stopped[^]*code 42\n/);
+});
+
+test('a command that ignores Ctrl-Z keeps the terminal', (t) => {
+  const shown = inTerminal(scratch(t), [
+    { until: '\\$ ', send: `${RUN} -- sh -c 'trap "" TSTP; echo begun; read -r x; echo "got $x"'\n` },
+    { until: 'begun\\r', send: '\u001a' },
+    { until: '\\^Z', send: 'a line\n' },
+    { until: 'got a line', send: 'exit\n' },
+  ]);
+  t.false(shown.includes('Stopped'));
+});
+
 test('a command that stops itself stops the job, and goes on with it', (t) => {
   const shown = inTerminal(scratch(t), [
     { until: '\\$ ', send: `${RUN} -- sh -c 'echo begun; kill -STOP $$; echo resumed'\n` },
