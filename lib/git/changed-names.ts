@@ -12,13 +12,14 @@
  * Extras and missing are found anew whenever the user's index was written.
  */
 import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
 import * as v from 'valibot';
 import { errno, isAbsence } from './disk.js';
 import { encodePath, fsPath, splitPaths } from './path.js';
 import { gitFailure, type PrivateDir } from './private-dir.js';
-import { isStillSuspect, statText, type Suspect } from './private-index.js';
 import type { Quarantine } from './quarantine.js';
 import type { Storage } from './storage.js';
+import { isStillSuspect, statText, type Suspect } from './suspects.js';
 import { userIndexMark, userNames } from './user-index.js';
 
 const paths = v.array(v.string());
@@ -67,6 +68,14 @@ export interface NameBase {
   readonly submodules: readonly string[];
 }
 
+/** Untracked, not ignored; `nested`: folders that are repositories of their own. */
+export interface Others {
+  readonly files: readonly string[];
+  readonly nested: readonly string[];
+}
+
+const OTHERS = ['ls-files', '-o', '--exclude-standard', '-z'];
+
 export function parseState(text: string | null, limit: number): IndexState | null {
   if (text === null) return null;
   try {
@@ -105,10 +114,25 @@ export class NameFinder {
     };
   }
 
-  /** Whatever is not ignored and not in the private index that is there, if one is. Errors: 'git-failed'. */
-  async others(): Promise<{ files: string[]; nested: string[] }> {
-    const args = ['ls-files', '-o', '--exclude-standard', '-z'];
-    return splitFolders(splitPaths(await this.#dir.output(this.#quarantine, args)));
+  /**
+   * Whatever is neither ignored nor tracked: asked of the user's index, so that git does not list what it names. Errors:
+   * 'git-failed'.
+   */
+  async others(): Promise<Others> {
+    const rules = `--exclude-from=${join(this.#dir.dir, 'info', 'exclude')}`;
+    const listed = await this.#storage.git.run([...OTHERS, rules]);
+    return listed.code === 0 ? splitFolders(splitPaths(listed.stdout)) : this.#all();
+  }
+
+  /** The same again when the user's index was written since `tracked`: a path could be in neither of the two lists. */
+  async othersAfter(names: ChangedNames, found: Others): Promise<Others> {
+    return (await userIndexMark(this.#storage)) === names.base.mark ? found : this.#all();
+  }
+
+  /** Whatever is not ignored. */
+  async #all(): Promise<Others> {
+    const env = { GIT_INDEX_FILE: this.#quarantine.path('none') };
+    return splitFolders(splitPaths(await this.#dir.output(this.#quarantine, OTHERS, { env })));
   }
 
   /** What may differ from the private index that is in the quarantine. Errors: 'git-failed'. */
@@ -142,7 +166,12 @@ export class NameFinder {
     return askIgnored(this.#dir, this.#quarantine, { paths: straight });
   }
 
-  async #status(): Promise<{ changed: string[]; untracked: string[]; nested: string[]; behind: number }> {
+  async #status(): Promise<{
+    changed: string[];
+    untracked: readonly string[];
+    nested: readonly string[];
+    behind: number;
+  }> {
     const args = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=all'];
     args.push('--ignore-submodules=all');
     // The optional lock is on our own copy of the index: what git finds clean again is remembered.
@@ -252,7 +281,7 @@ function looksLikeLink(workTree: string, folder: string): boolean {
 }
 
 /** git lists a nested repository as a folder. */
-function splitFolders(paths: readonly string[]): { files: string[]; nested: string[] } {
+function splitFolders(paths: readonly string[]): Others {
   const nested = paths.filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1));
   return { files: paths.filter((path) => !path.endsWith('/')), nested };
 }

@@ -16,13 +16,20 @@
 import { existsSync, lstatSync, readFileSync, type BigIntStats } from 'node:fs';
 import { DurableError } from '../errors.js';
 import { errno, isAbsence } from './disk.js';
+import { entriesIn, feedHalves, joinIndexes } from './index-halves.js';
 import { encodePath, fsPath, splitPaths } from './path.js';
 import { gitFailure, type PrivateDir } from './private-dir.js';
 import type { Quarantine } from './quarantine.js';
 import { isQuiet, sameStat, stableRead } from './stable-read.js';
 import type { Storage } from './storage.js';
+import { second, statText, type Suspect } from './suspects.js';
+
+/** Feeds from which on two gits at once are worth their start and the joining. */
+const LARGE = 5000;
 
 export interface Outcome {
+  /** How many entries the index has, when that is known: as many as were fed, and nothing was done to it since. */
+  entries: number | null;
   /** Left out after all, and why. */
   readonly skipped: { readonly path: string; readonly why: 'special' | 'unreadable' | 'too-large' }[];
   /**
@@ -30,12 +37,6 @@ export interface Outcome {
    * an older time of change (copied with times, or touched). The next snapshot compares their stat in nanoseconds.
    */
   readonly suspects: Suspect[];
-}
-
-export interface Suspect {
-  readonly path: string;
-  /** inode, size, mtime and ctime in nanoseconds; '' matches nothing. */
-  readonly stat: string;
 }
 
 export interface Feed {
@@ -48,7 +49,7 @@ export class PrivateIndex {
   readonly #storage: Storage;
   readonly #dir: PrivateDir;
   readonly #quarantine: Quarantine;
-  readonly #outcome: Outcome = { skipped: [], suspects: [] };
+  readonly #outcome: Outcome = { entries: null, skipped: [], suspects: [] };
   #heldFiles = 0;
   /** Those that git must not read again. */
   readonly #failed = new Set<string>();
@@ -65,11 +66,14 @@ export class PrivateIndex {
    */
   async update(change: {
     readonly feeds: AsyncIterable<readonly Feed[]>;
+    /** How many feeds there are at most, when they are sorted and no index is there yet; else 0. */
+    readonly fresh: number;
     readonly held: readonly string[];
     readonly removed: readonly string[];
   }): Promise<Outcome> {
     await this.#set(change.removed.map((path) => ({ path, image: null })));
-    const fed = await this.#feed(change.feeds);
+    const isLarge = change.fresh > LARGE;
+    const fed = isLarge ? await this.#feedHalves(change.feeds, change.fresh) : await this.#feed(change.feeds);
     const moved = this.#changedStats(fed.filter(({ stat }) => stat !== null));
     const held = new Set([...change.held, ...moved, ...this.#failed]);
     await this.hold([...held]);
@@ -123,6 +127,24 @@ export class PrivateIndex {
     return fed;
   }
 
+  /** The same by two gits at once, into an index that is not there yet. */
+  async #feedHalves(batches: AsyncIterable<readonly Feed[]>, count: number): Promise<readonly Feed[]> {
+    const halves = [this.#quarantine.path('half-0'), this.#quarantine.path('half-1')];
+    const { fed, isFine } = await feedHalves({ batches, count }, listOf, (half, names) =>
+      this.#updateIndex(names, halves[half]),
+    );
+    const [first, second] = halves.map((half) => (existsSync(half) ? readFileSync(half) : null));
+    const { objectFormat } = this.#storage.layout;
+    const hashSize = objectFormat === 'sha256' ? 32 : 20;
+    const joined = isFine && first && second ? joinIndexes(first, second, hashSize) : null;
+    if (joined === null) await this.#feedAgain(fed);
+    else {
+      this.#quarantine.scratch.create('quarantine.scratch', this.#quarantine.path('index'), joined);
+      this.#outcome.entries = entriesIn(joined);
+    }
+    return fed;
+  }
+
   async #feedAgain(feeds: readonly Feed[]): Promise<void> {
     const moved = new Set(this.#changedStats(feeds));
     for (const path of moved) this.#failed.add(path);
@@ -138,9 +160,13 @@ export class PrivateIndex {
     await this.#feedAgain(rest.slice(half));
   }
 
-  async #updateIndex(input: Uint8Array | AsyncIterable<Uint8Array>): Promise<boolean> {
-    const args = ['update-index', '-z', '--add', '--remove', '--replace', '--stdin'];
-    const result = await this.#dir.run(this.#quarantine, args, { site: 'snapshot.add', input });
+  /** `half`: an index of its own, whole, to be joined with another. */
+  async #updateIndex(input: Uint8Array | AsyncIterable<Uint8Array>, half?: string): Promise<boolean> {
+    const whole =
+      half === undefined ? [] : ['-c', 'core.splitIndex=false', '-c', 'core.untrackedCache=false'];
+    const args = [...whole, 'update-index', '-z', '--add', '--remove', '--replace', '--stdin'];
+    const env = half === undefined ? {} : { GIT_INDEX_FILE: half };
+    const result = await this.#dir.run(this.#quarantine, args, { site: 'snapshot.add', input, env });
     if (result.code === 0) return true;
     const failure = gitFailure(this.#quarantine, args, result);
     if (failure.code === 'out-of-space') throw failure;
@@ -217,6 +243,7 @@ export class PrivateIndex {
   /** Sets entries as they are, without a look at the disk; a null image takes the path out. */
   async #set(entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
+    this.#outcome.entries = null;
     const none = '0'.repeat(this.#storage.layout.objectFormat === 'sha256' ? 64 : 40);
     // Removals first: a file's name may have become a folder's.
     const ordered = [
@@ -255,18 +282,6 @@ export class PrivateIndex {
       throw error;
     }
   }
-}
-
-/** True for a suspect that stays one: a change in the second that has begun could still hide behind it. */
-export function isStillSuspect(suspect: Suspect, since: bigint): boolean {
-  const changed = BigInt(suspect.stat.split(' ')[3] ?? since);
-  return second(changed) >= second(since);
-}
-
-const second = (ns: bigint): bigint => ns / 1_000_000_000n;
-
-export function statText(stat: BigIntStats): string {
-  return [stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(' ');
 }
 
 interface Entry {

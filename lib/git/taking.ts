@@ -75,13 +75,15 @@ export class Taking {
     listing.catch(() => undefined);
     const names = await this.#finder.tracked();
     const tracked = await this.#update(names.look, { names, ignored: [] });
-    const { files, nested } = await listing;
+    const { files, nested } = await this.#finder.othersAfter(names, await listing);
     const untracked = files.filter((path) => !names.base.missing.has(path));
     const look = [...new Set([...untracked, ...named])];
     const others = await this.#update(look, { names: { ...names, untracked: look }, ignored: [] });
     this.#nameNested([...nested, ...names.base.submodules]);
     const outcome = others ?? tracked;
-    const [tree, listed] = await this.#tree({ old: null, outcome, isMany: names.look.length > MANY });
+    const isWhole = others === null && tracked?.entries === names.look.length;
+    const known = isWhole ? names.look : null;
+    const [tree, listed] = await this.#tree({ old: null, outcome, isMany: names.look.length > MANY, known });
     return this.#result({ old: null, tree, names, outcome, listed });
   }
 
@@ -91,7 +93,7 @@ export class Taking {
     const look = [...new Set([...names.look, ...named])];
     const ignored = names.ignored.filter((path) => !named.has(path));
     const outcome = await this.#update(look, { names, ignored });
-    const [tree, listed] = await this.#tree({ old, outcome, isMany: false });
+    const [tree, listed] = await this.#tree({ old, outcome, isMany: false, known: [] });
     return this.#result({ old, tree, names, outcome, listed });
   }
 
@@ -100,20 +102,24 @@ export class Taking {
       if (isRepository(this.#storage.layout.workTree, path)) this.#skipped.set(path, 'nested-repository');
   }
 
-  /** Writes the tree and, the first time, lists it, while git verifies what it was fed; again if something had moved. */
+  /** Writes the tree and, unless its names are `known`, lists it, while git verifies what it was fed; again if something had moved. */
   async #tree(at: {
     old: IndexState | null;
     outcome: Outcome | null;
     isMany: boolean;
-  }): Promise<[string, string[]]> {
-    const write = (): Promise<[string, string[]]> =>
+    known: readonly string[] | null;
+  }): Promise<[string, readonly string[]]> {
+    const write = (known: readonly string[] | null): Promise<[string, readonly string[]]> =>
       Promise.all([
         at.old !== null && at.outcome === null ? at.old.tree : this.#writeTree(),
-        at.old === null ? this.#list() : [],
+        known ?? this.#list(),
       ]);
-    const [written, moved] = await Promise.all([write(), at.isMany ? this.#index.changedSince() : []]);
+    const [written, moved] = await Promise.all([
+      write(at.known),
+      at.isMany ? this.#index.changedSince() : [],
+    ]);
     if (moved.length > 0) await this.#index.hold(moved);
-    const result = moved.length > 0 ? await write() : written;
+    const result = moved.length > 0 ? await write(at.old === null ? null : []) : written;
     this.#index.backdate();
     return result;
   }
@@ -174,7 +180,7 @@ export class Taking {
     if (!isFirst && sorted.count + sorted.held.length + removed.length === 0) return null;
     if (names.untracked.length >= MANY_NEW)
       await preload(storage, quarantine, { dir, paths: names.untracked });
-    return this.#index.update({ ...sorted, removed });
+    return this.#index.update({ ...sorted, removed, fresh: isFirst ? sorted.count : 0 });
   }
 
   async #list(): Promise<string[]> {
@@ -192,10 +198,10 @@ export class Taking {
     for (const { path, why } of outcome?.skipped ?? []) this.#skipped.set(path, why);
     const { base } = names;
     const extras = new Set(base.extras);
-    const missing = new Set(base.missing);
+    const missing = listed === names.look ? new Set<string>() : new Set(base.missing);
     const { added, removed } =
       old === null ? { added: listed, removed: [] } : await this.#difference(made, old);
-    for (const path of added) if (!missing.delete(path)) extras.add(path);
+    if (listed !== names.look) for (const path of added) if (!missing.delete(path)) extras.add(path);
     for (const path of removed) if (!extras.delete(path)) missing.add(path);
     const files = (old?.files ?? 0) + added.length - removed.length;
     const sparse = new Set(base.sparse);
