@@ -110,6 +110,13 @@ const STATE: readonly VerbDefinition[] = [
   },
   {
     ...plain,
+    name: 'check',
+    describe: 'Hold what a turn claims at its end against its baseline and its events',
+    positionals: [maybe('turn', 'The turn; default: the newest finished one of this work tree')],
+    load: () => import('./verbs/check.js'),
+  },
+  {
+    ...plain,
     name: 'lease',
     describe: 'Show who holds the work tree, or give it up',
     positionals: [{ ...maybe('action', 'Give the lease up'), choices: ['release'] }],
@@ -209,6 +216,7 @@ const WORK: readonly VerbDefinition[] = [
       worktree: flag('Make a linked work tree beside this one, with a branch of its own, and run it there'),
       objective: text('TEXT', 'What it is for; default: the command line'),
       task: text('ID', "The task, or 'new'"),
+      result: text('FILE', "Take the agent's final text from there, for 'check'"),
       report: text('FILE', 'Write {turn, started, exit, signal} there at the end'),
       recover: {
         type: 'string',

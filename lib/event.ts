@@ -97,6 +97,10 @@ export const SCHEMAS = {
   'turn.finished': event('turn.finished', {
     outcome: v.picklist(['completed', 'failed', 'abandoned']),
     summary: text,
+    /** The agent's final text, whole. */
+    result: v.nullable(kept),
+    /** What a program claims of the turn (lib/decisions/claim-shape.ts). */
+    claim: v.nullable(kept),
     exit: v.nullable(v.number()),
     checkpoint: v.nullable(oid),
     survivors: v.array(process),

@@ -18,6 +18,7 @@ import {
   type ListedApproval,
   type Resolution,
 } from './decisions/approval.js';
+import { checkClaim, type CheckRequest, type ClaimCheck } from './decisions/claim.js';
 import {
   conversation,
   lastTask,
@@ -189,6 +190,14 @@ export class Repository {
   /** What a resumed agent should believe: turns, calls and what was typed, those that were rewound marked. Default: the last task. */
   async conversation(task?: string): Promise<Conversation> {
     return conversation(this.storage, task ?? (await lastTask(this.storage)));
+  }
+
+  /**
+   * Holds what a turn says of itself at its end (its claim, or its final text) against its baseline and its events. Default: the
+   * newest finished turn of this work tree. Reads only. Errors: 'not-found', 'ambiguous'.
+   */
+  async check(request: CheckRequest = {}): Promise<ClaimCheck> {
+    return checkClaim(this.storage, request);
   }
 
   tasks(): string[] {

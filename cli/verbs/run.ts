@@ -16,6 +16,7 @@ import { commandLine, runCommand, type Ended } from '../run/command.js';
 import { startOrRecover } from '../run/interrupted.js';
 import { linkedFolder } from '../run/linked.js';
 import { checkReport, emptyReport, writeReport, type Report } from '../run/report.js';
+import { resultFile } from '../run/result.js';
 import { Signals } from '../run/signals.js';
 import type { VerbContext } from '../verb.js';
 
@@ -68,6 +69,7 @@ async function runTurn({ report, ...running }: Running): Promise<number> {
     ...(task === null ? {} : { task: task === 'new' ? task : findTask(storage, task) }),
   });
   report.turn = turn.id;
+  const result = resultFile(context);
   const call = { tool: 'run', args: command, cwd: context.dir, summary: line };
   const ended = await runCommand({ ...running, turn, call });
   report.started = ended.started;
@@ -75,19 +77,26 @@ async function runTurn({ report, ...running }: Running): Promise<number> {
   signals.settle(() => {
     context.output.note('recording the end of the turn; the same again leaves it interrupted');
   });
-  return finish(context, turn, ended);
+  return finish({ context, turn, ended, result: result === null ? null : result.read() });
+}
+
+interface Finishing {
+  readonly context: VerbContext;
+  readonly turn: Turn;
+  readonly ended: Ended;
+  readonly result: string | null;
 }
 
 /**
  * The command's code is this program's, whatever became of the record: a caller's script acts on what the command said. An
  * end that could not be recorded is said here, and met by the next `run` as interrupted work.
  */
-async function finish(context: VerbContext, turn: Turn, ended: Ended): Promise<number> {
+async function finish({ context, turn, ended, result }: Finishing): Promise<number> {
   const { code, summary } = ended;
   const outcome = ended.started ? (code === 0 ? 'completed' : 'failed') : 'abandoned';
   try {
     await ended.record();
-    await turn.finish({ outcome, summary, exit: code });
+    await turn.finish({ outcome, summary, exit: code, ...(result === null ? {} : { result }) });
   } catch (error) {
     // What to do next is not the same as after a verb that did nothing: the command must not be typed again.
     const [why] = sentenceOf(error).split('; ', 1);

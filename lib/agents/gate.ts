@@ -27,6 +27,7 @@ import { repair } from '../recovery/repair.js';
 import { recoveryReport } from '../recovery/report.js';
 import { attachTurn } from '../turn/attach.js';
 import type { Call, IntendedPath } from '../turn/call.js';
+import type { TurnEnd } from '../turn/end.js';
 import { startTurn } from '../turn/start.js';
 import type { Turn } from '../turn/turn.js';
 import { interruptedText } from './known.js';
@@ -57,9 +58,9 @@ export async function takeStep(storage: Storage, by: AgentProcess, step: Step): 
     case 'after-tool':
       return gate.afterTool(step);
     case 'stop':
-      return gate.end(step, step.outcome, step.summary);
+      return gate.end(step, { outcome: step.outcome, result: step.summary });
     case 'session-end':
-      return gate.end(step, 'abandoned', `the session ended: ${step.reason}`);
+      return gate.end(step, { outcome: 'abandoned', summary: `the session ended: ${step.reason}` });
   }
 }
 
@@ -149,9 +150,9 @@ class AgentGate {
     return PASS;
   }
 
-  async end({ session }: Step, outcome: StepOf<'stop'>['outcome'], summary: string): Promise<Reply> {
+  async end({ session }: Step, end: TurnEnd): Promise<Reply> {
     const turn = await this.#ownTurn(session);
-    await turn?.finish({ outcome, summary });
+    await turn?.finish(end);
     return PASS;
   }
 

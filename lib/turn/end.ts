@@ -1,8 +1,9 @@
 /**
- * The end of a turn. Order: what it left is snapshotted · `turn.finished` and `lease.released` in one ref move · the lease
+ * The end of a turn. Order: what it says of itself is kept · what it left is snapshotted · `turn.finished` and `lease.released` in one ref move · the lease
  * freed · the fence taken down · the journal packed when it has grown. Killed after the move, the turn is finished and the lease, whose holder is
  * dead, is free for the next one; killed before it, the turn is interrupted.
  */
+import { encodeClaim, type Claim } from '../decisions/claim-shape.js';
 import type { EventOf, ProcessRecord } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { lowerFence } from '../fence/index-lock.js';
@@ -14,13 +15,20 @@ import { recordObserved, type TurnContext } from './context.js';
 
 export interface TurnEnd {
   readonly outcome: EventOf<'turn.finished'>['outcome'];
+  /** For people, cut at 2,000 characters. Default: the beginning of `result`. */
   readonly summary?: string;
+  /** The agent's final text. It is kept whole, and `check` holds what it claims against the turn. */
+  readonly result?: string;
+  /** What the turn claims of itself, held to the record to the letter; it counts in place of `result`. */
+  readonly claim?: Claim;
   readonly exit?: number | null;
   /** Snapshot of what the turn left. Default true. */
   readonly checkpoint?: boolean;
 }
 
+/** Errors: 'usage' or 'path-outside' for a claim that cannot be kept, those of an append, the disk's. */
 export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<void> {
+  const said = await keepSaid(context, end);
   await recordObserved(context);
   const checkpoint = end.checkpoint === false ? null : await endCheckpoint(context);
   const survivors = await survivorsOf(context);
@@ -29,7 +37,8 @@ export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<vo
       type: 'turn.finished',
       turn: context.turn,
       outcome: end.outcome,
-      summary: cut(end.summary ?? '', 2000),
+      summary: cut(end.summary ?? end.result ?? '', 2000),
+      ...said,
       exit: end.exit ?? null,
       checkpoint,
       survivors,
@@ -40,6 +49,17 @@ export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<vo
   lowerFence(context.storage, context.turn);
   await packJournal(context.storage);
   sweepLitter(context.storage);
+}
+
+/** What the turn says of itself goes among the contents: it may be long, and may hold secrets. */
+async function keepSaid(
+  { ledger }: TurnContext,
+  { result, claim }: TurnEnd,
+): Promise<Pick<EventOf<'turn.finished'>, 'result' | 'claim'>> {
+  const text = result === undefined || result === '' ? [] : [Buffer.from(result, 'utf8')];
+  const claimed = claim === undefined ? [] : [encodeClaim(claim)];
+  const kept = await ledger.contents.keep([...text, ...claimed]);
+  return { result: text.length === 0 ? null : (kept[0] ?? null), claim: kept[text.length] ?? null };
 }
 
 export async function interruptTurn(context: TurnContext, reason: string): Promise<void> {

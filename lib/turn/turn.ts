@@ -53,6 +53,7 @@ export class Turn {
   readonly #options: TurnOptions;
   readonly #gate: Gate;
   readonly #steps: Steps;
+  #said: Pick<TurnEnd, 'result' | 'claim'> = {};
   #ended = false;
 
   constructor(context: TurnContext, options: TurnOptions = {}) {
@@ -311,10 +312,15 @@ export class Turn {
     await this.#context.held.assert();
   }
 
+  /** What the turn says of itself when it ends, for a caller that does not end it itself (`repository.turn`). Records nothing yet. */
+  conclude(said: Pick<TurnEnd, 'result' | 'claim'>): void {
+    this.#said = said;
+  }
+
   /** Ends the turn: what it left is snapshotted, the end recorded, the lease given back. Processes still alive are named, not ended. */
   async finish(end: TurnEnd): Promise<void> {
     this.#end();
-    await finishTurn(this.#context, end);
+    await finishTurn(this.#context, { ...this.#said, ...end });
   }
 
   /** Leaves the turn interrupted, for a later run to go on with: the lease is given back, nothing else is closed. */

@@ -44,6 +44,8 @@ export function mixedTurn(n: number, options: MixOptions): EventDraft[] {
       type: 'turn.finished',
       outcome: 'completed',
       summary: 'Renamed the symbol in all files and ran the tests',
+      result: null,
+      claim: null,
       exit: 0,
       checkpoint: random.oid(),
       survivors: [],

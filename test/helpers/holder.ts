@@ -129,6 +129,8 @@ const TURN_FINISHED: EventDraft = {
   type: 'turn.finished',
   outcome: 'completed',
   summary: 'done',
+  result: null,
+  claim: null,
   exit: null,
   checkpoint: null,
   survivors: [],

@@ -143,6 +143,8 @@ export function finish(): EventDraft {
     type: 'turn.finished',
     outcome: 'completed',
     summary: 'done',
+    result: null,
+    claim: null,
     exit: 0,
     checkpoint: null,
     survivors: [],

@@ -54,6 +54,8 @@ test('a recovery that dies, or gives up, leaves the turn to the next one', async
         turn: 'turn-one',
         outcome: 'abandoned',
         summary: '',
+        result: null,
+        claim: null,
         exit: null,
         checkpoint: null,
         survivors: [],
