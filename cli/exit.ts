@@ -5,6 +5,7 @@
  * 4 refused: the lease is another's, or the decision is taken · 5 verification failed · 6 rejected.
  */
 import { isDurableError, type ErrorCode } from '../lib/errors.js';
+import { diskError } from '../lib/git/disk.js';
 
 export const EXIT = {
   done: 0,
@@ -72,6 +73,16 @@ export function exitCodeOf(error: unknown): ExitCode {
 /** The sentence for a person, without the program's name. */
 export function sentenceOf(error: unknown): string {
   if (isDurableError(error)) return error.message;
+  const refused = systemRefusal(error);
+  if (refused !== null) return refused;
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return `a defect in git-durable, please report it: ${detail}`;
+}
+
+/** What the system refused where nobody expected it to is no defect: the folder's owner, a limit, a bad disk. */
+function systemRefusal(error: unknown): string | null {
+  const path =
+    error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : null;
+  const known = path === null ? error : diskError(error, path);
+  return isDurableError(known) ? known.message : null;
 }

@@ -35,7 +35,8 @@ export interface ErrorFields {
   'object-missing': { oid: string; needed: string };
   'object-damaged': { oid: string; detail: string };
   'out-of-space': { path: string };
-  'permission-denied': { path: string };
+  /** `readOnly`: the file system takes no writes from anybody, whatever the modes say. */
+  'permission-denied': { path: string; readOnly: boolean };
   'io-failed': { path: string; errno: string };
   // ledger
   'ledger-damaged': { task: string; commit: string | null; detail: string };
@@ -152,7 +153,9 @@ const SENTENCES: Sentences = {
   'out-of-space': (f) =>
     `no space left while writing '${f.path}'; nothing was lost: free some space and type the same again`,
   'permission-denied': (f) =>
-    `permission denied on '${f.path}'; nothing was lost: mend its mode or owner and type the same again`,
+    f.readOnly
+      ? `'${f.path}' lies on a read-only file system; nothing was lost: mount it writable, or type the same in a copy`
+      : `permission denied on '${f.path}'; nothing was lost: mend its mode or owner and type the same again`,
   'io-failed': (f) => `'${f.path}' cannot be used (${f.errno}); nothing was lost: type 'git durable doctor'`,
   'ledger-damaged': (f) =>
     `the ledger of task ${f.task} is damaged at ${f.commit ?? 'its ref'} (${f.detail}); type 'git durable verify ${f.task}', then 'git durable doctor --fix'`,

@@ -1,10 +1,12 @@
 /**
  * What differs between two checkpoints, or between one and the work tree as it is now.
  *
- * Looking writes nothing: the work tree is read into a quarantine that goes again (anomalyco/opencode#5910). Renames are not
+ * Looking writes nothing: the work tree is read into a quarantine that goes again (anomalyco/opencode#5910), elsewhere where the
+ * git dir takes none. Renames are not
  * guessed. A path that one side left out (`skipped`) is told from one that is not there: it is named as `unknown` there.
  */
 import type { Image } from '../event.js';
+import { looking } from '../git/looking.js';
 import { takeSnapshot } from '../git/snapshot.js';
 import type { Storage } from '../git/storage.js';
 import { parseComparison, type TreeChange } from '../git/tree-changes.js';
@@ -29,7 +31,7 @@ export async function diffCheckpoints(
   to = 'worktree',
 ): Promise<Difference[]> {
   const before = await readCheckpoint(storage, from);
-  if (to === 'worktree') return diffWorkTree(storage, before);
+  if (to === 'worktree') return looking(storage, (at) => diffWorkTree(at, before));
   const after = await readCheckpoint(storage, to);
   const changes = await treeChanges(storage, before.tree, after.tree);
   return described(changes, before.scope, after.scope);

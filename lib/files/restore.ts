@@ -13,6 +13,7 @@
  */
 import { DurableError } from '../errors.js';
 import { ignoredUnder } from '../git/ignore-rules.js';
+import { looking } from '../git/looking.js';
 import { takeSnapshot } from '../git/snapshot.js';
 import { splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
@@ -47,7 +48,7 @@ export interface Restored {
  * nor here), 'path-outside', 'path-refused', 'object-missing', those of a snapshot.
  */
 export async function previewRestore(storage: Storage, request: RestoreRequest): Promise<Restored> {
-  return outcome((await look(storage, request)).plan, null);
+  return outcome((await looking(storage, (at) => look(at, request))).plan, null);
 }
 
 /**

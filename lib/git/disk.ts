@@ -234,7 +234,7 @@ export function diskError(error: unknown, path: DiskPath): unknown {
   const name = path.toString();
   if (code === 'ENOSPC' || code === 'EDQUOT') return new DurableError('out-of-space', { path: name }, error);
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
-    return new DurableError('permission-denied', { path: name }, error);
+    return new DurableError('permission-denied', { path: name, readOnly: code === 'EROFS' }, error);
   if (/^E[A-Z0-9]+$/.test(code)) return new DurableError('io-failed', { path: name, errno: code }, error);
   return error;
 }

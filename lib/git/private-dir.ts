@@ -17,7 +17,7 @@
  *   keep it (git-update-index(1), --test-untracked-cache) would hide new files.
  * - `index` carries an old time of change on purpose, see lib/git/private-index.ts. `state-<trailer of index>` lies beside it.
  */
-import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DurableError } from '../errors.js';
 import { freshId } from '../host.js';
@@ -25,6 +25,8 @@ import { Disk, diskError, errno } from './disk.js';
 import type { GitOptions, GitResult } from './process.js';
 import { quoted, storeOf, type Quarantine } from './quarantine.js';
 import type { Storage } from './storage.js';
+
+const FOLDERS = ['refs', 'objects', 'info'];
 
 export class PrivateDir {
   readonly dir: string;
@@ -41,15 +43,26 @@ export class PrivateDir {
 
   /** Makes the private git dir, or brings it up to date. Errors: the disk's. */
   prepare(): void {
-    const { layout } = this.#storage;
-    for (const folder of ['refs', 'objects', 'info'])
+    for (const folder of FOLDERS)
       if (!existsSync(join(this.dir, folder)))
         this.#scratch.makeDir('snapshot.setup', join(this.dir, folder));
-    this.#place('config', configText(this.#storage));
-    this.#place('info/attributes', '* -text -eol -filter -ident -working-tree-encoding\n');
-    const exclude = readOr(join(layout.commonDir, 'info', 'exclude'));
-    this.#place('info/exclude', Buffer.concat([exclude, Buffer.from(ownGitDir(this.#storage))]));
+    for (const [name, bytes] of this.#files()) this.#place(name, bytes);
     if (!existsSync(join(this.dir, 'HEAD'))) this.#place('HEAD', 'ref: refs/heads/none\n');
+  }
+
+  /** True when `prepare` would write nothing. */
+  isPrepared(): boolean {
+    if (![...FOLDERS, 'HEAD'].every((name) => existsSync(join(this.dir, name)))) return false;
+    return this.#files().every(([name, bytes]) => this.#says(name, bytes));
+  }
+
+  #files(): readonly (readonly [name: string, bytes: Buffer])[] {
+    const exclude = readOr(join(this.#storage.layout.commonDir, 'info', 'exclude'));
+    return [
+      ['config', Buffer.from(configText(this.#storage))],
+      ['info/attributes', Buffer.from('* -text -eol -filter -ident -working-tree-encoding\n')],
+      ['info/exclude', Buffer.concat([exclude, Buffer.from(ownGitDir(this.#storage))])],
+    ];
   }
 
   /** Runs git here, reading and writing through the quarantine. Errors: 'git-missing'. */
@@ -121,6 +134,19 @@ export class PrivateDir {
     return existsSync(path) ? readOr(path).toString('utf8') : null;
   }
 
+  /** Starts from what another one knows: a copy of its index with its time of change, and the files that belong to it. */
+  copyFrom(other: PrivateDir): void {
+    this.#scratch.makeDir('snapshot.setup', this.dir);
+    for (const name of other.#names()) {
+      if (name !== 'index' && !/^(?:state-|sharedindex\.)/.test(name)) continue;
+      const from = join(other.dir, name);
+      const to = join(this.dir, name);
+      const { mtimeMs } = statSync(from);
+      this.#scratch.create('quarantine.scratch', to, readOr(from));
+      this.#scratch.setModified('quarantine.scratch', to, Math.floor(mtimeMs / 1000));
+    }
+  }
+
   /** Throws the index away. */
   reset(): void {
     for (const name of this.#names()) {
@@ -142,12 +168,17 @@ export class PrivateDir {
     }
   }
 
+  #says(name: string, bytes: Buffer): boolean {
+    const path = join(this.dir, name);
+    return existsSync(path) && readOr(path).equals(bytes);
+  }
+
   /** Writes a small file when it does not say that already; not flushed, since what a power cut tore says something else. */
   #place(name: string, content: string | Buffer): void {
     const { host } = this.#storage;
     const path = join(this.dir, name);
     const bytes = Buffer.from(content);
-    if (existsSync(path) && readOr(path).equals(bytes)) return;
+    if (this.#says(name, bytes)) return;
     const temp = `${path}.${freshId(host, 10)}`;
     this.#scratch.create('snapshot.setup', temp, bytes);
     this.#scratch.rename('snapshot.setup', temp, path);

@@ -166,6 +166,12 @@ function removeQuarantine(disk: Disk, dir: string): void {
   disk.removeDir('quarantine.drop', dir);
 }
 
+/** Removes a folder of scratch files and all below it. */
+export function removeScratch(disk: Disk, dir: string): void {
+  empty(disk, Buffer.from(dir));
+  disk.removeDir('quarantine.drop', dir);
+}
+
 function empty(disk: Disk, dir: Buffer, except?: string): void {
   for (const entry of entriesOf(dir)) {
     if (entry.name.toString('latin1') === except) continue;

@@ -12,11 +12,11 @@
  * A ref that holds no object id (torn, emptied), or that somebody moved to what is no event of its task, is mended by the
  * second step alone, from the newest event of the task that is here.
  */
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { hasCode, isDurableError } from '../errors.js';
 import { FORMAT_VERSION, type Event } from '../event.js';
-import { errno } from '../git/disk.js';
+import { namesIn } from '../git/disk.js';
 import { commitBody, treeBody } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
 import { readTicket } from '../git/tickets.js';
@@ -94,21 +94,12 @@ async function isGone(storage: Storage, oid: string): Promise<boolean> {
 function otherLiving(storage: Storage): boolean {
   const dir = join(storage.layout.shared, 'tickets');
   const self = storage.identity.self();
-  return names(dir).some((name) => {
+  return namesIn(dir).some((name) => {
     const ticket = readTicket(join(dir, name));
     if (ticket === null || ticket === 'foreign') return false;
     if (ticket.pid === self.pid && ticket.start === self.start) return false;
     return storage.identity.judge(ticket).verdict !== 'dead';
   });
-}
-
-function names(dir: string): string[] {
-  try {
-    return readdirSync(dir);
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 function setAside(storage: Storage, torn: string): void {

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { document } from '../helpers/events.js';
 import { differences, listing } from '../helpers/listing.js';
@@ -43,4 +44,17 @@ test('a reading verb writes nothing beside a ledger, and neither do show, diff a
     ['restore', checkpoint, '--dry-run'],
   ])
     unchanged(t, place, words);
+});
+
+test('a reading verb writes nothing in a linked work tree in which nothing was ever recorded', (t) => {
+  const place = scratch(t);
+  const { checkpoint } = document<{ checkpoint: string }>(place, ['checkpoint']);
+  const linked = join(place.top, 'linked');
+  place.git('worktree', 'add', '-q', linked);
+  const all = (): string[] => [...listing(place.dir), ...listing(linked)];
+  for (const words of [['diff', checkpoint], ['restore', checkpoint, '--dry-run'], ['status'], ['recover']]) {
+    const before = all();
+    t.is(durable(place, words, { cwd: linked }).code, 0, words.join(' '));
+    t.deepEqual(differences(before, all()), [], words.join(' '));
+  }
 });
