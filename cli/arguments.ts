@@ -4,8 +4,11 @@ import { DurableError } from '../lib/errors.js';
 export class Arguments {
   readonly #values: Readonly<Record<string, unknown>>;
 
-  constructor(values: Readonly<Record<string, unknown>>) {
+  readonly #help: string;
+
+  constructor(values: Readonly<Record<string, unknown>>, verb: string) {
     this.#values = values;
+    this.#help = `type 'durable ${verb} --help'`;
   }
 
   flag(name: string): boolean {
@@ -21,7 +24,7 @@ export class Arguments {
   /** A text that the parser has demanded. */
   required(name: string): string {
     const value = this.text(name);
-    if (value === null || value === '') throw usage(`'${name}' must not be empty`);
+    if (value === null || value === '') throw usage(`${name.toUpperCase()} must not be empty; ${this.#help}`);
     return value;
   }
 
@@ -30,7 +33,7 @@ export class Arguments {
     const value = this.#last(name);
     if (value === undefined) return null;
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value;
-    throw usage(`--${name} takes a whole number from ${String(least)} up`);
+    throw usage(`--${name} takes a whole number from ${String(least)} up; ${this.#help}`);
   }
 
   /** Seconds, with a fraction, null when it was not given. */
@@ -38,7 +41,7 @@ export class Arguments {
     const value = this.#last(name);
     if (value === undefined) return null;
     if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
-    throw usage(`--${name} takes a number of seconds`);
+    throw usage(`--${name} takes a number of seconds; ${this.#help}`);
   }
 
   words(name: string): string[] {

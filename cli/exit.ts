@@ -4,7 +4,7 @@
  * 0 done · 1 failed · 2 wrong usage, an unknown id, a path outside the work tree · 3 attention is needed ·
  * 4 refused: the lease is another's, or the decision is taken · 5 verification failed · 6 rejected.
  */
-import { isDurableError, type ErrorCode } from '../lib/errors.js';
+import { isDurableError, messageOf, type ErrorCode } from '../lib/errors.js';
 import { diskError } from '../lib/git/disk.js';
 
 export const EXIT = {
@@ -75,8 +75,13 @@ export function sentenceOf(error: unknown): string {
   if (isDurableError(error)) return error.message;
   const refused = systemRefusal(error);
   if (refused !== null) return refused;
-  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return `a defect in git-durable, please report it: ${detail}`;
+  return `a defect in git-durable, please report it with what follows: ${messageOf(error)}`;
+}
+
+/** Where a defect was met; null for what is none. */
+export function traceOf(error: unknown): string | null {
+  if (isDurableError(error) || systemRefusal(error) !== null) return null;
+  return error instanceof Error ? (error.stack ?? null) : null;
 }
 
 /** What the system refused where nobody expected it to is no defect: the folder's owner, a limit, a bad disk. */

@@ -5,13 +5,12 @@
  * It reads what the library may not read by itself (arguments, environment, clock, fault plan), calls one verb, and is
  * the one place that ends the process. Errors are one sentence on standard error that begins with `git-durable:`.
  */
-import { readFileSync, realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { DurableError } from '../lib/errors.js';
+import { readFileSync } from 'node:fs';
 import { plannedFaults } from '../lib/git/fault.js';
 import { processFaultActions } from '../lib/git/fault-actions.js';
 import { systemHost } from '../lib/host.js';
-import { EXIT, exitCodeOf, sentenceOf } from './exit.js';
+import { EXIT, exitCodeOf, sentenceOf, traceOf } from './exit.js';
+import { callersFolder } from './folder.js';
 import { Output } from './output.js';
 import { givenWords } from './words.js';
 
@@ -31,6 +30,8 @@ async function main(words: readonly string[]): Promise<number> {
     return EXIT.failed;
   } catch (error) {
     output.note(sentenceOf(error));
+    const trace = traceOf(error);
+    if (trace !== null) process.stderr.write(`${trace}\n`);
     return exitCodeOf(error);
   }
 }
@@ -68,14 +69,6 @@ function said(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
-}
-
-function callersFolder(given: string | null): string {
-  try {
-    return realpathSync(resolve(process.cwd(), given ?? '.'));
-  } catch (error) {
-    throw new DurableError('usage', { detail: `cannot change to '${given ?? '.'}'` }, error);
-  }
 }
 
 function ownVersion(): string {

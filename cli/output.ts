@@ -92,9 +92,9 @@ export class Output {
     if (!this.#closed) this.#stdout.write(bytes);
   }
 
-  /** One message on standard error, whatever the mode. */
+  /** One message on standard error, whatever the mode: one line, whatever is in it. */
   note(text: string): void {
-    this.#stderr.write(`git-durable: ${text}\n`);
+    this.#stderr.write(`git-durable: ${clean(text)}\n`);
   }
 
   paint(style: Style, text: string): string {

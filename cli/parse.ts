@@ -7,6 +7,7 @@
  */
 import yargs, { type Argv } from 'yargs';
 import { Arguments, usage } from './arguments.js';
+import { scan } from './scan.js';
 import type { OptionDefinition, VerbDefinition } from './verb.js';
 import { GLOBAL_OPTIONS } from './verbs.js';
 
@@ -26,28 +27,17 @@ export function parse(words: readonly string[], verbs: readonly VerbDefinition[]
   const split = words.indexOf('--');
   const own = split === -1 ? words : words.slice(0, split);
   const rest = split === -1 ? null : words.slice(split + 1);
+  const spelt = spelledHelp(own);
+  scan(spelt, verbs, rest !== null);
   let chosen: VerbDefinition | null = null;
   const parser = build(verbs, (verb) => {
     chosen = verb;
   });
-  const { values, text } = evaluate(parser.wrap(Math.min(WIDEST, columns)), spelledHelp(own));
+  const { values, text } = evaluate(parser.wrap(Math.min(WIDEST, columns)), spelt);
   if (text !== '') return { kind: 'help', text };
   const verb = chosen as VerbDefinition | null;
   if (verb === null) throw usage("name a verb; type 'durable --help'");
-  refuseFlagValues(own, { ...GLOBAL_OPTIONS, ...verb.options });
   return { kind: 'verb', verb, ...withRest(verb, values, rest) };
-}
-
-/** yargs takes any value of a flag for false or true (`--json=no` is true). */
-function refuseFlagValues(
-  words: readonly string[],
-  options: Readonly<Record<string, OptionDefinition>>,
-): void {
-  for (const word of words) {
-    const [, name = ''] = /^--?([\w-]+)=/.exec(word) ?? [];
-    const isFlag = name === 'help' || name === 'version' || options[name]?.type === 'boolean';
-    if (isFlag) throw usage(`--${name} takes no value`);
-  }
 }
 
 /** `durable help restore` is `durable restore --help`. */
@@ -148,11 +138,13 @@ function withRest(
   values: Readonly<Record<string, unknown>>,
   rest: readonly string[] | null,
 ): { arguments: Arguments; command: readonly string[] | null } {
-  if (verb.rest === 'command' || rest === null) return { arguments: new Arguments(values), command: rest };
+  if (verb.rest === 'command' || rest === null)
+    return { arguments: new Arguments(values, verb.name), command: rest };
   const last = verb.positionals.at(-1);
-  if (verb.rest === 'none' || last === undefined) throw usage(`'${verb.name}' takes nothing after '--'`);
-  const more = [...new Arguments(values).words(last.name), ...rest];
-  return { arguments: new Arguments({ ...values, [last.name]: more }), command: null };
+  if (verb.rest === 'none' || last === undefined)
+    throw usage(`'durable ${verb.name}' takes nothing after '--'; type 'durable ${verb.name} --help'`);
+  const more = [...new Arguments(values, verb.name).words(last.name), ...rest];
+  return { arguments: new Arguments({ ...values, [last.name]: more }, verb.name), command: null };
 }
 
 /** The parser's messages in our form: one line, lower case, no full stop. */
@@ -160,7 +152,6 @@ function sentence(message: string): string {
   const line = message
     .trim()
     .replace(/\s*\n\s*/g, ' ')
-    .replace(/\.$/, '')
-    .replace(/^Unknown arguments?:/, 'unknown verb or option:');
+    .replace(/\.$/, '');
   return line.charAt(0).toLowerCase() + line.slice(1);
 }

@@ -199,10 +199,24 @@ const SENTENCES: Sentences = {
     `conflict ${f.conflict} is already settled (${f.choice}), by ${f.by} at ${f.at}; type 'git durable conflicts'`,
   'inside-turn': (f) =>
     `'${f.verb}' is refused inside a turn: an agent cannot decide for the person; type it in a terminal of yours`,
-  'not-found': (f) => `no ${f.what} '${f.id}'; type 'git durable log' to see the ids`,
+  'not-found': (f) => `no ${f.what} '${f.id}'; type '${listingOf(f.what)}' to see what there is`,
   ambiguous: (f) => `'${f.id}' names more than one ${f.what}: ${f.candidates.join(', ')}; give more of it`,
   usage: (f) => f.detail,
 };
+
+const LISTINGS: Readonly<Record<string, string>> = {
+  approval: 'git durable approvals',
+  checkpoint: 'git durable checkpoints',
+  conflict: 'git durable conflicts',
+  'interrupted turn': 'git durable recover',
+};
+
+/** What lists the things of a kind. */
+function listingOf(what: string): string {
+  const [, checkpoint] = /^path in checkpoint (\w+)$/.exec(what) ?? [];
+  if (checkpoint !== undefined) return `git ls-tree -r --name-only ${checkpoint}:worktree`;
+  return LISTINGS[what] ?? 'git durable log';
+}
 
 function sentence<C extends ErrorCode>(code: C, fields: ErrorFields[C]): string {
   return SENTENCES[code](fields);

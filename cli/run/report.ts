@@ -24,7 +24,9 @@ export function checkReport(context: VerbContext): void {
   try {
     closeSync(openSync(callersFile(context, file), 'a'));
   } catch (error) {
-    throw usage(`the report '${file}' cannot be written (${messageOf(error)}); nothing was run`);
+    throw usage(
+      `the report '${file}' cannot be written (${messageOf(error)}); nothing was run: name another file`,
+    );
   }
 }
 

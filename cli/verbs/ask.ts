@@ -39,7 +39,8 @@ function callOf(context: VerbContext): Call {
   if (tool === null || tool === '') throw usage('name the tool: git durable ask --tool NAME --args JSON');
   if (args === null)
     throw usage('give its exact arguments: git durable ask --tool NAME --args JSON, or @FILE');
-  if (context.command?.length === 0) throw usage("'--' stands before a command");
+  if (context.command?.length === 0)
+    throw usage("'--' stands before a command: git durable ask --tool NAME --args JSON -- CMD");
   return { tool, args: argumentsText(context, args), cwd: context.dir };
 }
 
@@ -49,10 +50,11 @@ function argumentsText(context: VerbContext, given: string): string {
   try {
     JSON.parse(text);
   } catch (error) {
-    throw usage(`--args is not JSON (${messageOf(error)})`);
+    throw usage(`--args is not JSON (${messageOf(error)}); give JSON, or @FILE for what is in a file`);
   }
   const fault = jsonFault(text);
-  if (fault !== null) throw usage(`--args can be read in two ways: ${fault}`);
+  if (fault !== null)
+    throw usage(`--args can be read in two ways: ${fault}; write it so that it has one meaning`);
   return text;
 }
 
@@ -60,7 +62,9 @@ function readArguments(context: VerbContext, name: string): string {
   try {
     return readFileSync(callersFile(context, name), 'utf8');
   } catch (error) {
-    throw usage(`--args @${name} cannot be read (${messageOf(error)})`);
+    throw usage(
+      `--args @${name} cannot be read (${messageOf(error)}); name another file, or give the JSON itself`,
+    );
   }
 }
 

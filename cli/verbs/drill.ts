@@ -23,7 +23,8 @@ const BUILD = {
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   const agent = context.arguments.text('agent') ?? 'scripted';
-  if (agent !== 'scripted') throw usage(`this version drills the agent 'scripted' only, not '${agent}'`);
+  if (agent !== 'scripted')
+    throw usage(`this version drills the agent 'scripted' only, not '${agent}'; type 'git durable drill'`);
   if (context.arguments.flag('bare')) throw usage('--bare is not in this version: drill without it');
   const rounds = context.arguments.count('rounds', 1) ?? ROUNDS;
   const first = context.arguments.count('seed') ?? randomSeed(context);

@@ -20,7 +20,7 @@ export async function run(context: VerbContext): Promise<number> {
   const given = context.command ?? [];
   const words = given[0] === 'git' ? given.slice(1) : given;
   if (words.length === 0) throw usage("'op' takes git's arguments after '--': git durable op -- add -p");
-  if (context.output.json) throw usage("'op' leaves standard output to git");
+  if (context.output.json) throw usage("'op' leaves standard output to git; leave --json out");
   return withStorage(context, async (storage) => {
     const turn = await ownTurn(storage);
     if (turn !== null) return (await runGit(context, words, turn.environment())).code;

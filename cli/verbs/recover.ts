@@ -32,7 +32,8 @@ export async function run(context: VerbContext): Promise<number> {
 function actionOf(words: Arguments): RepairAction | null {
   const given = ACTIONS.filter((action) => words.flag(action));
   const [action] = given;
-  if (given.length > 1) throw usage(`choose one of ${given.map((one) => `--${one}`).join(' and ')}`);
+  if (given.length > 1)
+    throw usage(`choose one: ${given.map((one) => `git durable recover --${one}`).join(', or ')}`);
   const wanted = action ?? (words.flag('take-over') ? 'keep' : null);
   if (wanted !== null && words.flag('all'))
     throw usage("--all only reports; repair in the work tree it was in, with 'git durable -C DIR recover'");
@@ -66,8 +67,9 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const { output } = context;
   const turn = context.arguments.text('turn');
   const takeOver = context.arguments.flag('take-over');
-  const { interrupted } = await repository.recoveryReport();
-  if (interrupted.length === 0 && !takeOver) {
+  const found = await repository.recoveryReport();
+  if (found.interrupted.length === 0 && !takeOver) {
+    ofTurn(found, turn);
     const nothing = { turn: null, action, restored: [], removed: [], checkpoint: null };
     output.result(nothing, () => {
       output.line('nothing was interrupted');

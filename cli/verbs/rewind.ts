@@ -15,7 +15,8 @@ import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const target = context.arguments.text('target');
-  if (target === '') throw usage("'target' must not be empty");
+  if (target === '')
+    throw usage("TARGET must not be empty; type 'git durable rewind' to see the conversation");
   return withRepository(context, (repository) =>
     target === null ? show(context, repository) : rewind(context, repository, target),
   );
@@ -23,7 +24,8 @@ export async function run(context: VerbContext): Promise<number> {
 
 async function rewind(context: VerbContext, repository: Repository, target: string): Promise<number> {
   const { output } = context;
-  if (context.arguments.text('task') !== null) throw usage('a target names its task itself: TASK/NUMBER');
+  if (context.arguments.text('task') !== null)
+    throw usage('a target names its task itself: git durable rewind TASK/NUMBER');
   const reason = context.arguments.text('reason');
   const done = await repository.rewind({ target, ...(reason === null ? {} : { reason }) });
   const { task, toSeq, turns, invalidated, undo } = done;

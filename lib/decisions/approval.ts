@@ -90,7 +90,9 @@ export async function resolveApproval(
 ): Promise<Recorded<'approval.resolved'>> {
   const feedback = Buffer.from(resolution.feedback ?? '', 'utf8');
   if (feedback.length > MOST_FEEDBACK)
-    throw new DurableError('usage', { detail: 'feedback is limited to 64 KiB' });
+    throw new DurableError('usage', {
+      detail: 'feedback is limited to 64 KiB: name a file in it that says the rest',
+    });
   const { ledger, approval } = await findApproval(storage, id);
   const kept = feedback.length === 0 ? null : ((await ledger.contents.keep([feedback]))[0] ?? null);
   const [recorded] = await ledger.append(

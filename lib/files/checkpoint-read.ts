@@ -52,12 +52,13 @@ export async function readCheckpoint(storage: Storage, checkpoint: string): Prom
 
 /**
  * The whole id that a prefix means. A ledger that is damaged somewhere does not hide the checkpoints that can be read.
- * Errors: 'not-found', 'ambiguous', those of reading ledgers.
+ * Errors: 'usage' for one that is too short, 'not-found', 'ambiguous', those of reading ledgers.
  */
 export async function resolveCheckpoint(storage: Storage, prefix: string): Promise<string> {
+  if (prefix.length < SHORTEST) throw tooShort(prefix);
   const damage: Error[] = [];
   const onDamage = (error: Error): void => void damage.push(error);
-  const found = prefix.length < 4 ? [] : await findEvents(storage, prefix.toLowerCase(), { onDamage });
+  const found = await findEvents(storage, prefix.toLowerCase(), { onDamage });
   const ids = [...new Set(found.filter(({ as }) => as === 'checkpoint').map(({ id }) => id))];
   const [first] = ids;
   // It may be in what cannot be read.
@@ -67,6 +68,14 @@ export async function resolveCheckpoint(storage: Storage, prefix: string): Promi
     throw new DurableError('ambiguous', { what: 'checkpoint', id: prefix, candidates: ids.slice(0, 10) });
   return first;
 }
+
+/** As git's own shortest abbreviation: below it nearly everything is ambiguous. */
+const SHORTEST = 4;
+
+const tooShort = (prefix: string): DurableError =>
+  new DurableError('usage', {
+    detail: `'${prefix}' is too short for a checkpoint's id; give four characters of it or more: type 'git durable checkpoints'`,
+  });
 
 const entryOf = (entries: readonly TreeEntry[], name: string): string | undefined =>
   entries.find((entry) => entry.name.toString() === name)?.oid;

@@ -18,7 +18,7 @@ import { takeSnapshot } from '../git/snapshot.js';
 import { splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import type { TreeChange } from '../git/tree-changes.js';
-import { treePath } from '../git/tree-path.js';
+import { statIn, treePath } from '../git/tree-path.js';
 import { takeCheckpoint } from './checkpoint.js';
 import { readCheckpoint, type Scope, type StoredCheckpoint } from './checkpoint-read.js';
 import { isAtOrBelow, treeChanges } from './diff.js';
@@ -166,26 +166,46 @@ async function demandKnown(
   storage: Storage,
   at: { target: StoredCheckpoint; paths: readonly string[] | undefined; changes: readonly TreeChange[] },
 ): Promise<void> {
-  const unknown = (at.paths ?? [])
-    .map((path) => treePath(path))
-    .filter((place) => place !== '' && !at.changes.some(({ path }) => isAtOrBelow(path, new Set([place]))));
+  const isChanged = (place: string): boolean =>
+    at.changes.some(({ path }) => isAtOrBelow(path, new Set([place])));
+  await demandHeld(
+    storage,
+    at.target,
+    (at.paths ?? []).map((path) => treePath(path)).filter((place) => !isChanged(place)),
+  );
+}
+
+/**
+ * Refuses a request whose paths no restore could do anything about: a look before anything is taken or written. Errors:
+ * 'path-outside', 'path-refused', 'not-found'.
+ */
+export async function checkPaths(storage: Storage, request: RestoreRequest): Promise<void> {
+  const places = (request.paths ?? []).map((path) => treePath(path));
+  const isHere = (place: string): boolean => statIn(storage.layout.workTree, place) !== null;
+  const absent = places.filter((place) => !isHere(place));
+  if (absent.length > 0) await demandHeld(storage, await readCheckpoint(storage, request.checkpoint), absent);
+}
+
+async function demandHeld(
+  storage: Storage,
+  target: StoredCheckpoint,
+  places: readonly string[],
+): Promise<void> {
+  const unknown = places.filter((place) => place !== '');
   if (unknown.length === 0) return;
-  const listing = await storage.git.output([
-    'ls-tree',
-    '-r',
-    '-z',
-    '--full-tree',
-    '--name-only',
-    at.target.tree,
-  ]);
-  const { skipped, absent } = at.target.scope;
-  const known = [...splitPaths(listing), ...skipped.map(({ path }) => path), ...absent];
+  const args = ['ls-tree', '-r', '-z', '--full-tree', '--name-only', target.tree];
+  const { skipped, absent } = target.scope;
+  const known = [
+    ...splitPaths(await storage.git.output(args)),
+    ...skipped.map(({ path }) => path),
+    ...absent,
+  ];
   for (const place of unknown) {
-    if (!known.some((path) => path === place || path.startsWith(`${place}/`)))
-      throw new DurableError('not-found', {
-        what: `path in checkpoint ${at.target.checkpoint.slice(0, 12)}`,
-        id: place,
-      });
+    if (known.some((path) => path === place || path.startsWith(`${place}/`))) continue;
+    throw new DurableError('not-found', {
+      what: `path in checkpoint ${target.checkpoint.slice(0, 12)}`,
+      id: place,
+    });
   }
 }
 

@@ -72,7 +72,7 @@ export class Ledger {
   static open(storage: Storage, task: string, options: LedgerOptions = {}): Ledger {
     if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(task)) {
       throw new DurableError('usage', {
-        detail: `'${task}' is not a task id (lower-case letters, digits, dashes)`,
+        detail: `'${task}' is not a task id (lower-case letters, digits, dashes); type 'git durable log' to see them`,
       });
     }
     return new Ledger(storage, task, options);

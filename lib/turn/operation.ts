@@ -9,7 +9,7 @@
 import { hasCode } from '../errors.js';
 import type { ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
-import { previewRestore, restore, type Restored, type RestoreRequest } from '../files/restore.js';
+import { checkPaths, previewRestore, restore, type Restored, type RestoreRequest } from '../files/restore.js';
 import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
 import { acquire } from '../lease/acquire.js';
@@ -69,6 +69,7 @@ export async function manualRestore(
   if (request.dryRun === true) return previewRestore(storage, request);
   const turn = await ownTurn(storage);
   if (turn !== null) return turn.restore(request);
+  await checkPaths(storage, request);
   // Named, so that a restore that is killed is found from the lease record alone.
   const what = { objective: `restore ${request.checkpoint.slice(0, 12)}`, task: standingTaskOf(storage) };
   return underOperation(storage, what, async (held) => {

@@ -92,7 +92,9 @@ function isAppendOnly(storage: Storage, { conflict }: ListedConflict, { choice }
       detail: `nobody knows what was to come at '${path}': only --use-latest can be chosen`,
     });
   if (workspace !== ownWorkspace(storage))
-    throw new DurableError('usage', { detail: 'the conflict is of another work tree: decide it there' });
+    throw new DurableError('usage', {
+      detail: "the conflict is of another work tree; decide it there, with 'git durable -C DIR resolve'",
+    });
   return holdsMine(storage, conflict);
 }
 

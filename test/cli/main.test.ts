@@ -35,18 +35,26 @@ test('--version loads neither yargs nor the library of objects', (t) => {
 
 const WRONG: readonly (readonly [words: readonly string[], says: RegExp])[] = [
   [[], /name a verb/],
-  [['frobnicate'], /unknown verb or option: frobnicate/],
-  [['status', '--frobnicate'], /unknown verb or option: frobnicate/],
-  [['status', 'extra'], /unknown verb or option: extra/],
-  [['status', '--', 'extra'], /takes nothing after '--'/],
-  [['restore'], /not enough/],
-  [['lease', 'seize'], /choices/i],
-  [['log', '-n'], /not enough arguments following: n/],
-  [['init', '--fence', 'tall'], /choices/i],
+  [['--frobnicate'], /'durable' has no option '--frobnicate'; type 'durable --help'/],
+  [['frobnicate'], /there is no verb 'frobnicate'; type 'durable --help'/],
+  [['help', 'frobnicate'], /there is no verb 'frobnicate'/],
+  [['status', '--frobnicate'], /'durable status' has no option '--frobnicate'; type 'durable status --help'/],
+  [['status', '-z'], /has no option '-z'/],
+  [['log', '-zn', '2'], /has no option '-zn'/],
+  [['show', '--frobnicate=x'], /has no option '--frobnicate'/],
+  [['status', 'extra'], /does not take the word 'extra'; type 'durable status'/],
+  [['run', 'make', 'all'], /does not take the word 'make'; type 'durable run -- make all'/],
+  [['status', '--', 'extra'], /takes nothing after '--'; type 'durable status --help'/],
+  [['restore'], /needs CHECKPOINT; type 'durable restore CHECKPOINT \[PATH\.\.\.\]'/],
+  [['lease', 'seize'], /takes 'release', not 'seize'/],
+  [['log', '-n'], /-n needs a value; type 'durable log -n N'/],
+  [['log', '-n', '--json'], /-n needs a value/],
+  [['init', '--fence', 'tall'], /--fence takes strict, hooks or off, not 'tall'/],
   [['status', '--json=no'], /--json takes no value/],
   [['recover', '--keep=false'], /--keep takes no value/],
   [['status', '--help=yes'], /--help takes no value/],
-  [['-C', '/nonexistent/folder', 'status'], /cannot change to '\/nonexistent\/folder'/],
+  [['-C', '/nonexistent/folder', 'status'], /cannot change to '\/nonexistent\/folder'; give a folder/],
+  [['-C', '/dev/null', 'status'], /'\/dev\/null' is no folder/],
 ];
 
 for (const [words, says] of WRONG) {
@@ -84,7 +92,7 @@ test('of an option given twice the last one counts', (t) => {
 test('the command line of a user with another language is answered the same', (t) => {
   const place = scratch(t, { repository: false });
   const ran = durable(place, ['restore'], { env: { LC_ALL: 'de_DE.UTF-8', LANG: 'de_DE.UTF-8' } });
-  t.regex(ran.stderr, /not enough non-option arguments/);
+  t.regex(ran.stderr, /needs CHECKPOINT/);
 });
 
 test('a reader that goes away is no crash', async (t) => {
