@@ -26,7 +26,14 @@ export function withRepository<T>(
   return withStorage(context, (storage) => body(new Repository(storage)));
 }
 
-/** Every reading verb names a damaged lease, and a ledger whose newest event is damaged: what it prints is true up to the one before. */
-export async function noteDamage(context: VerbContext, storage: Storage): Promise<void> {
-  for (const { detail } of await damagedRecords(storage)) context.output.note(detail);
+/**
+ * Every reading verb names a damaged lease, and a ledger that is damaged at its end: what it prints is true up to there.
+ * `states: false` is for a verb that folds no ledger: it looks at the newest events only.
+ */
+export async function noteDamage(
+  context: VerbContext,
+  storage: Storage,
+  look: { readonly states: boolean } = { states: true },
+): Promise<void> {
+  for (const { detail } of await damagedRecords(storage, look)) context.output.note(detail);
 }

@@ -12,7 +12,7 @@
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { hasCode, isDurableError } from './errors.js';
+import { hasCode, isDurableError, type DurableError } from './errors.js';
 import { errno } from './git/disk.js';
 import type { Storage } from './git/storage.js';
 import { fenceHealth } from './fence/health.js';
@@ -135,13 +135,26 @@ async function wholeLedger(ledger: Ledger): Promise<Problem[]> {
   });
 }
 
-/** Lease records, and newest events of ledgers, that cannot be read: every reading verb names them. */
-export async function damagedRecords(storage: Storage): Promise<Problem[]> {
-  return [...(await leases(storage)), ...(await ledgers(storage, { deep: false }))];
+/**
+ * Lease records and ledgers that cannot be read: every reading verb names them. `states`: of each ledger all that its state is
+ * folded from, for who folds it anyway; else its newest event, one read a task.
+ */
+export async function damagedRecords(storage: Storage, { states }: { states: boolean }): Promise<Problem[]> {
+  const problems = await leases(storage);
+  for (const task of listTasks(storage)) {
+    const ledger = Ledger.open(storage, task);
+    const check = async (): Promise<Problem[]> =>
+      states ? newestEvent(ledger) : damageOf(await ledger.tipDamage());
+    problems.push(...(await looked(check, storage, { deep: false })));
+  }
+  return problems;
 }
 
 async function newestEvent(ledger: Ledger): Promise<Problem[]> {
-  const { damage } = await ledger.readable();
+  return damageOf((await ledger.readable()).damage);
+}
+
+function damageOf(damage: DurableError | null): Problem[] {
   return damage === null ? [] : [{ code: damage.code, detail: damage.message, fix: FIX }];
 }
 

@@ -18,7 +18,7 @@ export async function run(context: VerbContext): Promise<number> {
   const from = context.arguments.required('a');
   const to = context.arguments.text('b') ?? undefined;
   return withRepository(context, async (repository) => {
-    await noteDamage(context, repository.storage);
+    await noteDamage(context, repository.storage, { states: false });
     const found = await output.progress('comparing', () => repository.diff(from, to));
     const document = found.map(({ path, status, before, after }) => {
       return { path, status, before: idOf(before), after: idOf(after) };

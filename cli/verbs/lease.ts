@@ -16,7 +16,7 @@ import type { VerbContext } from '../verb.js';
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   return withRepository(context, async (repository) => {
-    await noteDamage(context, repository.storage);
+    await noteDamage(context, repository.storage, { states: false });
     const release = context.arguments.text('action') === 'release';
     const before = await readLeaseStatus(repository.storage);
     if (release && before !== null) await giveUp(repository);

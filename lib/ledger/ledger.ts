@@ -6,7 +6,7 @@
  *     await ledger.append((state) => [draft], { lease: token, agent, workspace });
  *     for await (const { event } of ledger.backwards()) …
  *
- * The state at the last head seen is kept in the process and folded forward by what is new; the ref is read anew each
+ * The state at the last head seen is kept with the opened repository and folded forward by what is new; the ref is read anew each
  * time, so nothing here is ever stale by more than another process's append. Events are streamed, never held. Several
  * appends of one process may run at once: they meet at the compare-and-swap like those of several processes.
  */
@@ -43,6 +43,15 @@ export interface Readable {
   readonly damage: DurableError | null;
 }
 
+/** By task, as last seen: a verb that asks four questions of 200 tasks reads each of them once. */
+const KNOWN = new WeakMap<Storage, Map<string, TaskState>>();
+
+function knownStates(storage: Storage): Map<string, TaskState> {
+  const known = KNOWN.get(storage) ?? new Map<string, TaskState>();
+  KNOWN.set(storage, known);
+  return known;
+}
+
 export interface LedgerOptions {
   /** Applied to every text before it is cut and recorded; default: none. */
   readonly redact?: Redact;
@@ -54,7 +63,7 @@ export class Ledger {
   readonly contents: Contents;
   readonly #storage: Storage;
   readonly #redact: Redact;
-  #known: TaskState;
+  readonly #known: Map<string, TaskState>;
   /** Keys of turn.started seen on earlier turns, and the first turn of which all earlier ones are in it. */
   readonly #turnKeys = new Map<string, string>();
   #turnKeysFrom: string | null = null;
@@ -65,7 +74,7 @@ export class Ledger {
     this.ref = `${TASKS_PREFIX}${task}`;
     this.contents = new Contents(storage, task);
     this.#redact = options.redact ?? ((text) => text);
-    this.#known = initialState(task);
+    this.#known = knownStates(storage);
   }
 
   /** Reads nothing yet. Errors: 'usage' for an id that is none. */
@@ -101,6 +110,19 @@ export class Ledger {
       const state =
         before === null ? initialState(this.task) : await loadState(this.#storage, this.task, before);
       return { state, damage: damage ?? error };
+    }
+  }
+
+  /** What is wrong with the ref or the newest event, at the cost of one read; what lies before is `readable`'s to find. */
+  async tipDamage(): Promise<DurableError | null> {
+    const { commit, damage } = await readTip(this.#storage, this.task, this.ref);
+    if (damage !== null || commit === null) return damage;
+    try {
+      await this.event(commit);
+      return null;
+    } catch (error) {
+      if (hasCode(error, 'ledger-damaged')) return error;
+      throw error;
     }
   }
 
@@ -152,9 +174,11 @@ export class Ledger {
 
   async #at(head: string | null): Promise<TaskState> {
     if (head === null) return initialState(this.task);
-    if (this.#known.head?.commit === head) return this.#known;
-    this.#known = await advanceState(this.#storage, this.#known, head);
-    return this.#known;
+    const known = this.#known.get(this.task) ?? initialState(this.task);
+    if (known.head?.commit === head) return known;
+    const state = await advanceState(this.#storage, known, head);
+    this.#known.set(this.task, state);
+    return state;
   }
 
   #appendTo(): AppendTo {
@@ -167,7 +191,7 @@ export class Ledger {
       event: (commit) => this.event(commit),
       earlier: (state, key) => this.#turnWithKey(state, key),
       moved: (state) => {
-        this.#known = state;
+        this.#known.set(this.task, state);
       },
     };
   }

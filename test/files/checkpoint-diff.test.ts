@@ -84,8 +84,10 @@ test('a checkpoint is found by the beginning of its id, and only when that is en
   const { checkpoint } = await place.checkpoint();
   t.is(await resolveCheckpoint(place.storage, checkpoint.slice(0, 10)), checkpoint);
   t.is(await resolveCheckpoint(place.storage, checkpoint), checkpoint);
-  for (const prefix of ['', 'zz', '0123456789', place.git('rev-parse', 'HEAD')])
+  for (const prefix of ['0123456789', place.git('rev-parse', 'HEAD')])
     await t.throwsAsync(resolveCheckpoint(place.storage, prefix), { code: 'not-found' });
+  for (const prefix of ['', 'zz'])
+    await t.throwsAsync(resolveCheckpoint(place.storage, prefix), { code: 'usage' });
 });
 
 test('folders that a removal empties go with it, others stay', async (t) => {
