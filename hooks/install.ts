@@ -44,7 +44,7 @@ export async function install(storage: Storage, options: InstallOptions): Promis
   const own = present === null ? [...folders, join(local, 'workspace')] : [];
   const wantsHooks = (options.fence ?? storage.settings.fence) !== 'off';
   if (options.dryRun) {
-    const hooks = wantsHooks ? await plannedHooks(storage) : [];
+    const hooks = wantsHooks ? plannedHooks(storage) : [];
     return { workspace: present, created: false, files: [...own, ...hooks] };
   }
   const workspace = workspaceId(storage, { create: true });

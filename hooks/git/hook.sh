@@ -6,6 +6,25 @@ name=@NAME@
 here=${0%/*}
 previous=$here/$name.durable-prev
 
+# First what old git asks once a ref in a fetch, before anything else of this file is even read: by builtins, whether a move is
+# plain, which is of nothing but what a fetch brings.
+input=
+plain=
+if [ "$name" = reference-transaction ]; then
+  case $1 in
+    prepared | committed)
+      plain=yes
+      while IFS= read -r line; do
+        input="$input$line
+"
+        case ${line##* } in refs/remotes/* | refs/durable-remote/* | FETCH_HEAD) ;; *) plain= ;; esac
+      done
+      [ -z "$plain" ] || [ -x "$previous" ] || exit 0
+      ;;
+    *) [ -x "$previous" ] || exit 0 ;;
+  esac
+fi
+
 git_dir=${GIT_DIR:-.git}
 [ -d "$git_dir" ] || git_dir=$(git rev-parse --git-dir)
 common=$git_dir
@@ -107,22 +126,10 @@ $input
 END
 }
 
-# Builtins only: old git runs this once a ref in a fetch. `plain`: nothing but what a fetch brings.
-read_input() {
-  plain=yes
-  while IFS= read -r line; do
-    input="$input$line
-"
-    case ${line##* } in refs/remotes/* | refs/durable-remote/* | FETCH_HEAD) ;; *) plain= ;; esac
-  done
-}
-
-input=
 if [ "$name" = reference-transaction ]; then
   for state in "$common/durable/fence" "$common"/worktrees/*/durable/fence; do
     [ -f "$state" ] || continue
     case $1 in prepared | committed) ;; *) break ;; esac
-    [ -n "$input" ] || read_input
     [ -z "$plain" ] || break
     other=${state%/durable/fence}
     if [ "$1" = prepared ]; then

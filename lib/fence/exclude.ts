@@ -17,7 +17,9 @@ export async function excludeHooks(storage: Storage, dir: string, names: readonl
   if (ignored.code === 0) return;
   const folder = dir.slice(workTree.length).replace(/[*?[\\ ]/g, '\\$&');
   const patterns = names.flatMap((name) => [`${folder}/${name}`, `${folder}/${name}.durable-prev`]);
-  write(storage, `${withoutOurs(read(storage))}${[BEGIN, ...patterns, END].join('\n')}\n`);
+  const before = read(storage);
+  const after = `${withoutOurs(before)}${[BEGIN, ...patterns, END].join('\n')}\n`;
+  if (after !== before) write(storage, after);
 }
 
 export function includeHooks(storage: Storage): void {

@@ -13,7 +13,7 @@ export interface FenceHealth {
 
 /** `held`: the record of the lease while it is held. */
 export function fenceHealth(storage: Storage, held: LeaseRecord | null): FenceHealth {
-  const problems = [...lockProblems(storage, held), ...hookProblems(storage)];
+  const problems = [...lockProblems(storage, held), ...hookProblems(storage, held)];
   return { mode: storage.settings.fence, healthy: problems.length === 0, problems };
 }
 
@@ -31,12 +31,11 @@ function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
   return [];
 }
 
-function hookProblems(storage: Storage): string[] {
+function hookProblems(storage: Storage, held: LeaseRecord | null): string[] {
   const tracked = installedHooks(storage)?.tracked ?? [];
+  const missing = held?.kind === 'turn' && isAlive(storage, held) ? missingHooks(storage) : [];
   return [
-    ...missingHooks(storage).map(
-      (name) => `the hook '${name}' was removed; the next turn puts it back, or: git durable init`,
-    ),
+    ...missing.map((name) => `the hook '${name}' was removed; the turn's next step puts it back`),
     ...tracked.map((name) => `the hook '${name}' is a tracked file and was not chained: it refuses nothing`),
   ];
 }

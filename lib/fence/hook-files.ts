@@ -12,8 +12,9 @@
  * would show in `git status`.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { errno } from '../git/disk.js';
+import { splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 
 /** Second line of every hook of ours. */
@@ -22,17 +23,14 @@ const MARK = '# git-durable hook:';
 const hookText = (name: string): string =>
   readFileSync(new URL('../../../hooks/git/hook.sh', import.meta.url), 'utf8').replace('@NAME@', name);
 
-export type Placed = 'there' | 'placed' | 'tracked';
-
-export async function placeHook(storage: Storage, dir: string, name: string): Promise<Placed> {
+/** Idempotent; not for a hook that is tracked. */
+export function placeHook(storage: Storage, dir: string, name: string): void {
   const { disk } = storage;
   const path = join(dir, name);
-  if (isHookPresent(dir, name)) return 'there';
-  if (await isTracked(storage, path)) return 'tracked';
+  if (isHookPresent(dir, name)) return;
   putBack(storage, path, `${path}.old`);
   if (existsSync(path)) disk.rename('fence.hook', path, previousOf(path));
   writeHook(storage, path, name);
-  return 'placed';
 }
 
 /** The script alone, for git's configured hooks: nothing is chained there. */
@@ -83,10 +81,17 @@ function contentOf(path: string): string {
   }
 }
 
-async function isTracked(storage: Storage, path: string): Promise<boolean> {
+/** Those of the hooks that are tracked files of the work tree: chaining one would show in `git status`. */
+export async function trackedHooks(
+  storage: Storage,
+  dir: string,
+  names: readonly string[],
+): Promise<string[]> {
   const { workTree, gitDir, commonDir } = storage.layout;
-  const inside = (folder: string): boolean => path.startsWith(`${folder}/`);
-  if (!inside(workTree) || inside(gitDir) || inside(commonDir)) return false;
-  const found = await storage.git.run(['ls-files', '--error-unmatch', '--', path]);
-  return found.code === 0;
+  const isInside = (folder: string): boolean => `${dir}/`.startsWith(`${folder}/`);
+  if (!isInside(workTree) || isInside(gitDir) || isInside(commonDir)) return [];
+  const paths = names.map((name) => `:(literal)${join(dir, name)}`);
+  const listed = splitPaths(await storage.git.output(['ls-files', '-z', '--', ...paths]));
+  const found = new Set(listed.map((path) => basename(path)));
+  return names.filter((name) => found.has(name));
 }

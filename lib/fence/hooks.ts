@@ -1,10 +1,11 @@
 /**
- * The hooks of the fence: installed by `init`, kept in place during turns, removed by `uninstall`.
+ * The hooks of the fence: provided for by `init`, in place during turns, removed by `uninstall`.
  *
  * Two ways: settings `hook.durable-NAME.*` (git 2.54 and newer reads them, older git ignores them; they name scripts in
  * `<git dir>/durable/hooks`), always; and files in the folder that git uses (`core.hooksPath`, never set by us), for older git,
- * chained in front of what is there. `reference-transaction` runs once a ref in a fetch of old git, so as a file it is there
- * during turns only. `<git dir>/durable/installed` says what `init` did; without it a turn touches no hook.
+ * chained in front of what is there, during turns only: with no turn there is nothing to refuse, and a `pre-commit` that does
+ * nothing but end makes `git commit` 1.24 to 1.30 times as costly (processor time, 150 commits), `reference-transaction`
+ * a fetch. `<git dir>/durable/installed` says what `init` did; without it a turn touches no hook.
  *
  * Calling order: `installHooks` · at each turn's start `armHooks`, while it runs `restoreHooks`, at its end `disarmHooks` ·
  * `removeHooks`. Killed in between, the next start or `removeHooks` does the rest: a hook that is left behind refuses nothing
@@ -16,13 +17,18 @@ import * as v from 'valibot';
 import { errno, namesIn } from '../git/disk.js';
 import type { Settings, Storage } from '../git/storage.js';
 import { excludeHooks, includeHooks } from './exclude.js';
-import { isHookPresent, placeHook, takeHook, writeHook } from './hook-files.js';
+import { isHookPresent, placeHook, takeHook, trackedHooks, writeHook } from './hook-files.js';
 
-/** Vetoes that stay installed; they end at once where no turn is open. */
-const VETOES = ['pre-commit', 'pre-merge-commit', 'pre-rebase', 'pre-push', 'pre-auto-gc'] as const;
-/** As files there during turns only: the first refuses, both tell the observer who did what. */
-const DURING = ['reference-transaction', 'post-index-change'] as const;
-const ALL = [...VETOES, ...DURING];
+const HOOKS = [
+  'pre-commit',
+  'pre-merge-commit',
+  'pre-rebase',
+  'pre-push',
+  'pre-auto-gc',
+  // This one and the last tell the observer who did what.
+  'reference-transaction',
+  'post-index-change',
+] as const;
 
 const INSTALLED = v.object({
   v: v.literal(1),
@@ -47,23 +53,18 @@ export async function installHooks(storage: Storage, mode: Settings['fence'] | n
   const dir = await hooksDir(storage);
   const before = installedHooks(storage);
   const isOff = (mode ?? storage.settings.fence) === 'off';
-  const madeDir = !isOff && !existsSync(dir);
   const files = isOff ? await takeAll(storage, dir) : await configure(storage);
-  if (madeDir) storage.disk.makePassingDir('fence.hook', dir, 0o777);
-  const { placed, tracked } =
-    !isOff && needsFiles(storage) ? await placeAll(storage, dir, VETOES) : { placed: [], tracked: [] };
+  const tracked = isOff ? [] : await trackedHooks(storage, dir, HOOKS);
+  if (!isOff && needsFiles(storage)) await excludeHooks(storage, dir, HOOKS);
   const fence = await setMode(storage, mode, before);
-  record(storage, { v: 1, dir, tracked, madeDir: madeDir || before?.madeDir === true, ...fence });
-  return [...(before === null ? [manifest(storage)] : []), ...files, ...placed];
+  record(storage, { v: 1, dir, tracked, madeDir: before?.madeDir === true, ...fence });
+  return [...(before === null ? [manifest(storage)] : []), ...files];
 }
 
 /** What `installHooks` would write in a work tree that has none. */
-export async function plannedHooks(storage: Storage): Promise<string[]> {
+export function plannedHooks(storage: Storage): string[] {
   if (installedHooks(storage) !== null) return [];
-  const dir = await hooksDir(storage);
-  const scripts = ALL.map((name) => join(scriptDir(storage), name));
-  const files = needsFiles(storage) ? VETOES.map((name) => join(dir, name)) : [];
-  return [join(storage.layout.local, 'installed'), ...scripts, ...files];
+  return [manifest(storage), ...HOOKS.map((name) => join(scriptDir(storage), name))];
 }
 
 /** Idempotent. What other work trees use stays; with the `last` one all goes. Errors: 'git-failed', the disk's. */
@@ -82,39 +83,40 @@ export async function removeHooks(storage: Storage, last: boolean): Promise<stri
   return taken;
 }
 
-/** At a turn's start, where `init` installed hooks: all in place where git looks now, `reference-transaction` too. */
+/** At a turn's start, where `init` provided for hooks: all in place where git looks now. */
 export async function armHooks(storage: Storage): Promise<void> {
   const installed = installedHooks(storage);
   if (storage.settings.fence === 'off' || installed === null) return;
   const dir = await hooksDir(storage);
-  if (dir !== installed.dir) {
-    if (!isShared(storage, installed.dir)) takeFrom(storage, installed.dir);
-    record(storage, { ...installed, dir, madeDir: false });
-  }
+  if (dir !== installed.dir && !isShared(storage, installed.dir)) takeFrom(storage, installed.dir);
+  const tracked = await trackedHooks(storage, dir, HOOKS);
+  const madeDir = (dir === installed.dir && installed.madeDir) || (needsFiles(storage) && !existsSync(dir));
+  record(storage, { ...installed, dir, tracked, madeDir });
   if (!needsFiles(storage)) return;
   storage.disk.makePassingDir('fence.hook', dir, 0o777);
-  await placeAll(storage, dir, ALL);
+  await excludeHooks(storage, dir, HOOKS);
+  for (const name of HOOKS) if (!tracked.includes(name)) placeHook(storage, dir, name);
 }
 
 /** While a turn is open: puts hooks that somebody wiped back; returns their names. */
 export async function restoreHooks(storage: Storage): Promise<string[]> {
-  const missing = missingHooks(storage, ALL);
+  const missing = missingHooks(storage);
   if (missing.length > 0) await armHooks(storage);
   return missing;
 }
 
-/** At a turn's end, or its death: `reference-transaction` goes, unless another work tree's turn needs it. */
+/** At a turn's end, or its death: they go, unless another work tree's turn needs them. */
 export function disarmHooks(storage: Storage): void {
   const installed = installedHooks(storage);
   if (installed === null || fencedDirs(storage).length > 0) return;
-  for (const name of DURING) takeHook(storage, installed.dir, name);
+  takeFrom(storage, installed.dir);
 }
 
-/** Names of installed hooks that are not in place; [] where none are installed. */
-export function missingHooks(storage: Storage, names: readonly string[] = VETOES): string[] {
+/** Names of hooks that are to be in place during a turn and are not; [] where none are provided for. */
+export function missingHooks(storage: Storage): string[] {
   const installed = installedHooks(storage);
   if (installed === null || storage.settings.fence === 'off' || !needsFiles(storage)) return [];
-  return names.filter((name) => !installed.tracked.includes(name) && !isHookPresent(installed.dir, name));
+  return HOOKS.filter((name) => !installed.tracked.includes(name) && !isHookPresent(installed.dir, name));
 }
 
 /** Where git looks, `core.hooksPath` or `hooks` of the common git dir. Our own git has that setting off, as its last value. */
@@ -140,7 +142,7 @@ function record(storage: Storage, installed: InstalledHooks): void {
 }
 
 const takeFrom = (storage: Storage, dir: string): string[] =>
-  ALL.filter((name) => takeHook(storage, dir, name)).map((name) => join(dir, name));
+  HOOKS.filter((name) => takeHook(storage, dir, name)).map((name) => join(dir, name));
 
 async function takeAll(storage: Storage, dir: string): Promise<string[]> {
   if (!isShared(storage, dir)) takeFrom(storage, dir);
@@ -155,7 +157,7 @@ async function configure(storage: Storage): Promise<string[]> {
   const dir = scriptDir(storage);
   storage.disk.makePassingDir('fence.hook', dir, storage.layout.bits.privateDir);
   const fresh: string[] = [];
-  for (const name of ALL) {
+  for (const name of HOOKS) {
     const path = join(dir, name);
     if (!existsSync(path)) fresh.push(path);
     writeHook(storage, path, name);
@@ -173,23 +175,7 @@ async function configure(storage: Storage): Promise<string[]> {
 }
 
 async function unconfigure({ git }: Storage): Promise<void> {
-  for (const name of ALL) await git.run(['config', '--local', '--remove-section', `hook.durable-${name}`]);
-}
-
-async function placeAll(
-  storage: Storage,
-  dir: string,
-  names: readonly string[],
-): Promise<{ placed: string[]; tracked: string[] }> {
-  const placed: string[] = [];
-  const tracked: string[] = [];
-  for (const name of names) {
-    const outcome = await placeHook(storage, dir, name);
-    if (outcome === 'placed') placed.push(join(dir, name));
-    if (outcome === 'tracked') tracked.push(name);
-  }
-  if (placed.length > 0) await excludeHooks(storage, dir, ALL);
-  return { placed, tracked };
+  for (const name of HOOKS) await git.run(['config', '--local', '--remove-section', `hook.durable-${name}`]);
 }
 
 async function setMode(

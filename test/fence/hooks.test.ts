@@ -1,6 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { keeperOf } from '../helpers/keeper.js';
 import { listing } from '../helpers/listing.js';
 import { processesNaming, until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
@@ -186,15 +187,35 @@ test('a hook that is wiped during a turn is put back while it runs, and recorded
   t.regex(durable(place, ['log', '--type', 'git.observed', '--json']).stdout, /pre-push/);
 });
 
-test('status and doctor name a hook that is missing, and the next turn puts it back', (t) => {
+test('status and doctor name a hook that is missing during a turn', async (t) => {
   const place = scratch(t);
   durable(place, ['init']);
+  const running = await openTurn(t, place);
+  // Without a keeper nobody puts it back before we look.
+  process.kill(await keeperOf(place), 'SIGKILL');
   rmSync(join(place.dir, '.git/hooks/pre-push'));
   const { fence } = JSON.parse(durable(place, ['status', '--json']).stdout) as {
     fence: { problems: string[] };
   };
   t.regex(fence.problems.join(), /'pre-push' was removed/);
   t.is(durable(place, ['doctor']).code, 3);
-  durable(place, ['run', '--', 'true']);
+  await close(running);
   t.is(durable(place, ['doctor']).code, 0);
+});
+
+test('with no turn open no hook of ours is in the folder: neither after init nor after a turn, killed or not', async (t) => {
+  const place = scratch(t);
+  const hooks = (): string[] =>
+    readdirSync(join(place.dir, '.git/hooks')).filter((name) => !name.endsWith('.sample'));
+  durable(place, ['init']);
+  t.deepEqual(hooks(), []);
+  const running = await openTurn(t, place);
+  t.true(hooks().includes('pre-commit'));
+  await close(running);
+  t.deepEqual(hooks(), []);
+  const killed = await openTurn(t, place);
+  for (const pid of [await keeperOf(place), killed.pid]) process.kill(pid, 'SIGKILL');
+  await killed.ended;
+  durable(place, ['status']);
+  t.deepEqual(hooks(), []);
 });

@@ -6,8 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { healFences } from '../../lib/fence/heal.js';
 import { openStorage } from '../../lib/git/storage.js';
 import { openRepository, systemHost } from '../../lib/index.js';
-import { leaseOf, readLease } from '../../lib/lease/record.js';
-import { workspaceId } from '../../lib/lease/workspace.js';
+import { keeperOf } from '../helpers/keeper.js';
 import { stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -28,19 +27,6 @@ async function openTurn(t: ExecutionContext, place: Scratch): Promise<Running> {
   ]);
   if ((await running.line()) !== 'open') throw new Error(running.said);
   return running;
-}
-
-async function keeperOf(place: Scratch): Promise<number> {
-  const storage = await openStorage(place.dir, hostOf(place));
-  const lease = leaseOf(workspaceId(storage, { create: false }) ?? '');
-  for (;;) {
-    const pid = (await readLease(storage, lease))?.record.keeper?.pid;
-    if (pid !== undefined) {
-      await storage.close();
-      return pid;
-    }
-    await new Promise(setImmediate);
-  }
 }
 
 /** A turn whose agent and keeper were killed, the keeper first. */
