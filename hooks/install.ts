@@ -101,8 +101,8 @@ async function deadHolders(storage: Storage, all: boolean): Promise<LeaseRecord[
 
 function refuseUnlessDead(storage: Storage, record: LeaseRecord): void {
   const { verdict, why } = storage.identity.judge(record.holder);
-  if (verdict === 'alive') throw heldBy(record, why);
-  if (verdict === 'unproven') throw unprovenBy(record, why);
+  if (verdict === 'alive') throw heldBy(storage, record, why);
+  if (verdict === 'unproven') throw unprovenBy(storage, record, why);
 }
 
 /** Git dirs of the other work trees that have a workspace id. */

@@ -16,6 +16,8 @@ export interface HolderSummary {
   readonly objective: string;
   /** ISO 8601, by the holder's clock. */
   readonly since: string;
+  /** How long it has been held, in milliseconds, by this process's clock against the holder's. */
+  readonly ageMs: number;
 }
 
 export interface ErrorFields {
@@ -123,7 +125,20 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 type Sentences = { readonly [C in ErrorCode]: (fields: ErrorFields[C]) => string };
 
 const who = (holder: HolderSummary): string =>
-  `${holder.agent} (pid ${String(holder.pid)} on ${holder.host}) since ${holder.since}, for '${holder.objective}'`;
+  `${holder.agent} (pid ${String(holder.pid)} on ${holder.host}) since ${holder.since} (${ago(holder.ageMs)}), for '${holder.objective}'`;
+
+/** In the largest unit that fits. A clock that was set back shows nothing longer than now. */
+function ago(ms: number): string {
+  const units: readonly [number, string][] = [
+    [86_400_000, 'day'],
+    [3_600_000, 'hour'],
+    [60_000, 'minute'],
+    [1000, 'second'],
+  ];
+  const [unit, name] = units.find(([size]) => ms >= size) ?? [1000, 'second'];
+  const count = Math.max(0, Math.floor(ms / unit));
+  return `${String(count)} ${name}${count === 1 ? '' : 's'} ago`;
+}
 
 const SENTENCES: Sentences = {
   'not-a-repository': (f) =>

@@ -39,7 +39,7 @@ is_fenced() {
   verdict=none
   [ -f "$1/durable/fence" ] || return 1
   verdict=dead
-  { read -r pid; read -r start; read -r digest; read -r turn; read -r epoch; read -r sentence; } < "$1/durable/fence"
+  { read -r pid; read -r start; read -r digest; read -r turn; read -r epoch; read -r sentence; read -r since; } < "$1/durable/fence"
   if [ -r "/proc/$pid/stat" ]; then
     read -r stat < "/proc/$pid/stat"
     set -- ${stat##*)}
@@ -93,7 +93,7 @@ command_line() {
 refuse() {
   if [ "$DURABLE_BYPASS" = "$turn" ]; then return 0; fi
   {
-    echo "git-durable: refused ($name): $sentence"
+    echo "git-durable: refused ($name): $sentence, $(( ($(date +%s) - since) / 60 )) minutes ago"
     echo 'git-durable: what it does: git durable status'
     echo 'git-durable: beside it all the same, and recorded: git durable op --beside -- GIT ARGS'
   } >&2

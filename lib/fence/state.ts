@@ -1,7 +1,8 @@
 /**
  * What a hook in sh reads about the turn: `<git dir of the work tree>/durable/fence`, there while a turn holds the tree.
  *
- * Lines: holder's pid · its start time · digest of the turn's marker · turn id · epoch · the sentence for people. A digest is git's
+ * Lines: holder's pid · its start time · digest of the turn's marker · turn id · epoch · the sentence for people · when it was
+ * acquired, in seconds since 1970. A digest is git's
  * own id of the marker as a blob, since `git hash-object` is the one digest that is there wherever a hook runs. The file is
  * replaced whole. It decides nothing by itself: a hook that finds the holder dead refuses nothing.
  */
@@ -26,6 +27,7 @@ export function showState(storage: Storage, record: LeaseRecord, marker: string)
     record.turn ?? '-',
     String(record.epoch),
     oneLine(holderSentence(record)),
+    String(Math.floor(Date.parse(record.acquiredAt) / 1000)),
   ];
   const temp = tickets.temp();
   const bytes = Buffer.from(`${lines.join('\n')}\n`, 'utf8');

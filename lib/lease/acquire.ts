@@ -40,8 +40,8 @@ export async function demandFree(storage: Storage): Promise<void> {
 async function refuseUnlessOver(storage: Storage, current: CurrentLease): Promise<string | null> {
   const { record } = current;
   const { verdict, why } = storage.identity.judge(record.holder);
-  if (record.state === 'held' && verdict === 'alive') throw heldBy(record, why);
-  if (record.state === 'held' && verdict === 'unproven') throw unprovenBy(record, why);
+  if (record.state === 'held' && verdict === 'alive') throw heldBy(storage, record, why);
+  if (record.state === 'held' && verdict === 'unproven') throw unprovenBy(storage, record, why);
   const open = await openTurnOf(storage, record);
   if (open !== null) throw interruptedBy(record, open);
   return record.state === 'held' ? why : null;

@@ -22,7 +22,7 @@ export async function endHolder(storage: Storage, record: LeaseRecord): Promise<
   const found = await processesOf(storage, record);
   const isFound = found.some(({ pid }) => pid === record.holder.pid);
   if (!isFound && isRunning(record.holder))
-    throw heldBy(record, 'this very process, or one that it runs in, holds it');
+    throw heldBy(storage, record, 'this very process, or one that it runs in, holds it');
   return endAll(storage, record, found);
 }
 
@@ -82,7 +82,7 @@ async function endAll(
   // The keeper is ours and writes no tree: it is no process of the turn's to be told about.
   const keepers = [record, ...record.older].map(({ keeper }) => keeper?.pid);
   if (stubborn === undefined) return processes.filter(({ pid }) => !keepers.includes(pid));
-  throw heldBy(record, `process ${String(stubborn.pid)} (${stubborn.command}) does not end`);
+  throw heldBy(storage, record, `process ${String(stubborn.pid)} (${stubborn.command}) does not end`);
 }
 
 function isOfHere(storage: Storage, holder: HolderRecord): boolean {
@@ -105,7 +105,7 @@ async function awaitTickets(storage: Storage, epoch: number, replaced: LeaseReco
     const [first] = left;
     if (first === undefined) return;
     if (replaced !== null && waited >= GRACE_MS) await endWriters(storage, left);
-    if (waited >= BUDGET_MS) throw stillWriting(first, replaced);
+    if (waited >= BUDGET_MS) throw stillWriting(storage, first, replaced);
     await pause(POLL_MS);
   }
 }
@@ -126,9 +126,9 @@ async function endWriters(storage: Storage, left: readonly ShownTicket[]): Promi
   await endProcesses(storage.host, writers);
 }
 
-function stillWriting(shown: ShownTicket, replaced: LeaseRecord | null): DurableError {
+function stillWriting(storage: Storage, shown: ShownTicket, replaced: LeaseRecord | null): DurableError {
   const pid = String(shown.ticket?.pid ?? 0);
   const why = `a write of epoch ${String(shown.ticket?.epoch ?? 0)} by process ${pid} is not over`;
-  if (replaced !== null) return heldBy(replaced, why);
+  if (replaced !== null) return heldBy(storage, replaced, why);
   return new DurableError('ref-locked', { ref: shown.file, owner: `process ${pid}`, waitedMs: BUDGET_MS });
 }

@@ -3,10 +3,11 @@
  */
 import { DurableError, type HolderSummary } from '../errors.js';
 import { challengeMs } from './challenge.js';
+import type { Storage } from '../git/storage.js';
 import type { OpenTurn } from './open-turn.js';
 import type { LeaseRecord } from './record.js';
 
-export function summaryOf(record: LeaseRecord): HolderSummary {
+export function summaryOf({ host }: Storage, record: LeaseRecord): HolderSummary {
   return {
     agent: record.holder.agent,
     host: record.holder.hostname,
@@ -15,16 +16,17 @@ export function summaryOf(record: LeaseRecord): HolderSummary {
     turn: record.turn,
     objective: record.objective,
     since: record.acquiredAt,
+    ageMs: host.now().getTime() - Date.parse(record.acquiredAt),
   };
 }
 
-export const heldBy = (record: LeaseRecord, why: string): DurableError =>
-  withRecord(new DurableError('lease-held', { ...named(record), why }), record);
+export const heldBy = (storage: Storage, record: LeaseRecord, why: string): DurableError =>
+  withRecord(new DurableError('lease-held', { ...named(storage, record), why }), record);
 
 /** With the time that a challenger has to wait, in milliseconds. */
-export const unprovenBy = (record: LeaseRecord, why: string): DurableError =>
+export const unprovenBy = (storage: Storage, record: LeaseRecord, why: string): DurableError =>
   withRecord(
-    new DurableError('lease-unproven', { ...named(record), why, waitMs: challengeMs(record.ttlMs) }),
+    new DurableError('lease-unproven', { ...named(storage, record), why, waitMs: challengeMs(record.ttlMs) }),
     record,
   );
 
@@ -43,7 +45,7 @@ function withRecord<E extends DurableError>(error: E, record: LeaseRecord): E {
   return error;
 }
 
-const named = (record: LeaseRecord): { lease: string; holder: HolderSummary } => ({
+const named = (storage: Storage, record: LeaseRecord): { lease: string; holder: HolderSummary } => ({
   lease: record.lease,
-  holder: summaryOf(record),
+  holder: summaryOf(storage, record),
 });

@@ -58,13 +58,13 @@ async function proofOf(
   const { verdict, why } = storage.identity.judge(record.holder);
   if (verdict === 'dead') return why;
   if (verdict === 'alive') {
-    if (request.force !== true) throw heldBy(record, why);
+    if (request.force !== true) throw heldBy(storage, record, why);
     ended.push(...(await endHolder(storage, record)));
     // The keeper may have renewed until it was ended: the record to swap against is read again.
     return 'look again';
   }
   const clock = request.challenge ?? (request.force === true ? hostChallenge(storage.host) : null);
-  if (clock === null) throw unprovenBy(record, why);
+  if (clock === null) throw unprovenBy(storage, record, why);
   const stood = await outlasted(storage, current, leaseRef(record.lease), clock);
   return stood
     ? `its record stood unchanged for ${String(challengeMs(record.ttlMs))} ms (${why})`

@@ -9,7 +9,8 @@
 import { digest } from '../canonical.js';
 import { DurableError } from '../errors.js';
 import { EVENT_TABLE, type DraftOf, type Event, type EventType } from '../event.js';
-import type { ApprovalState, ConflictState, TaskState, TurnState } from './state.js';
+import { starterOf } from './starter.js';
+import type { ApprovalState, ConflictState, TaskState } from './state.js';
 
 /** What a key is made of, beside the draft. */
 export interface KeyContext {
@@ -97,22 +98,9 @@ function standsInTheWay(state: TaskState, event: Event): DurableError | null {
     key: event.key ?? '',
     task,
     turn: turn.id,
-    holder: holderOf(turn),
+    holder: starterOf(turn.started.event, Date.parse(event.at)),
     state: 'open',
   });
-}
-
-function holderOf(turn: TurnState) {
-  const { holder, task, objective, at } = turn.started.event;
-  return {
-    agent: holder.agent,
-    host: holder.hostname,
-    pid: holder.pid,
-    task,
-    turn: turn.id,
-    objective,
-    since: at,
-  };
 }
 
 function byDecision(state: TaskState, event: Event): DurableError | null {

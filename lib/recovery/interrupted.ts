@@ -16,6 +16,7 @@ import { leaseOf, seenLease, type LeaseRecord } from '../lease/record.js';
 import { ownWorkspace } from '../lease/take.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
+import { starterOf } from '../ledger/starter.js';
 import type { TaskState, TurnState } from '../ledger/state.js';
 import type { InterruptedTurn } from './document.js';
 
@@ -91,15 +92,7 @@ export function refuseLiveHolder(storage: Storage, { turn, record, detectedBy }:
   const { event } = turn.started;
   throw new DurableError('lease-held', {
     lease: event.lease ?? '',
-    holder: {
-      agent: event.agent,
-      host: event.holder.hostname,
-      pid: event.holder.pid,
-      task: event.task,
-      turn: turn.id,
-      objective: event.objective,
-      since: event.at,
-    },
+    holder: starterOf(event, storage.host.now().getTime()),
     why,
   });
 }

@@ -23,6 +23,7 @@ import { recordBehind, summaryOf } from '../lease/refusal.js';
 import { ownWorkspace, type LeaseRequest } from '../lease/take.js';
 import type { TaskState, TurnState } from '../ledger/state.js';
 import { Ledger, listTasks, openTask } from '../ledger/ledger.js';
+import { starterOf } from '../ledger/starter.js';
 import { cut } from '../ledger/subject.js';
 import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
@@ -92,7 +93,7 @@ async function fencedAcquire(storage: Storage, options: StartTurn, wanted: Wante
     lowerFence(storage, wanted.turn);
     if (!hasCode(error, 'lease-held')) throw error;
     const record = recordBehind(error);
-    if (record !== null) refuseSameKey(record, wanted);
+    if (record !== null) refuseSameKey(storage, record, wanted);
     await refuseClaimed(storage, wanted.task, wanted.key);
     throw error;
   }
@@ -152,9 +153,9 @@ export function leaseRequest(options: StartTurn, wanted: Wanted): LeaseRequest {
   };
 }
 
-function refuseSameKey(record: LeaseRecord, wanted: Wanted): void {
+function refuseSameKey(storage: Storage, record: LeaseRecord, wanted: Wanted): void {
   if (record.turnKey !== wanted.key || record.task !== wanted.task || record.turn === null) return;
-  const holder = summaryOf(record);
+  const holder = summaryOf(storage, record);
   throw new DurableError('turn-claimed', {
     key: wanted.key,
     task: wanted.task,
@@ -182,7 +183,11 @@ async function refuseInTask(
     refuseOpen(storage, open, key);
   const claimed = await findTurnByKey(ledger, key);
   if (claimed !== undefined)
-    throw claimedBy(claimed, claimed.event.turn === open?.id ? open.state : 'finished');
+    throw claimedBy(
+      storage.host.now().getTime(),
+      claimed,
+      claimed.event.turn === open?.id ? open.state : 'finished',
+    );
 }
 
 function refuseOpen(storage: Storage, open: TurnState, key: string): never {
@@ -195,26 +200,18 @@ function refuseOpen(storage: Storage, open: TurnState, key: string): never {
       objective: event.objective,
     });
   }
-  throw claimedBy(open.started, 'open', key);
+  throw claimedBy(storage.host.now().getTime(), open.started, 'open', key);
 }
 
 function claimedBy(
+  now: number,
   started: Recorded<'turn.started'>,
   state: string,
   key = started.event.key ?? '',
 ): DurableError {
   const { event } = started;
   const turn = event.turn ?? '';
-  const { agent, hostname, pid } = event.holder;
-  const holder = {
-    agent,
-    host: hostname,
-    pid,
-    task: event.task,
-    turn,
-    objective: event.objective,
-    since: event.at,
-  };
+  const holder = starterOf(event, now);
   return new DurableError('turn-claimed', { key, task: event.task, turn, holder, state });
 }
 

@@ -147,7 +147,10 @@ test('a second run on a held work tree leaves with 4 before anything runs, and n
   const running = await listening(t, place);
   const second = durable(place, ['run', '--report', 'report.json', '--', 'touch', 'second']);
   t.is(second.code, 4);
-  t.regex(second.stderr, /^git-durable: the work tree is held by \S+ \(pid \d+ on [^)]+\) since [^\n]+\n$/);
+  t.regex(
+    second.stderr,
+    /^git-durable: the work tree is held by \S+ \(pid \d+ on [^)]+\) since \S+ \(\d+ \w+ ago\), for [^\n]+\n$/,
+  );
   t.true(second.stderr.includes(`pid ${String(running.pid)} `));
   t.false(existsSync(join(place.dir, 'second')));
   t.deepEqual(report(place), { turn: null, started: false, exit: 4, signal: null });

@@ -53,6 +53,7 @@ test('in mode hooks a commit, a branch, a tag and a push beside a turn are refus
       `pid ${String(running.pid)} on `,
       "'hold it'",
       'since 20',
+      'minutes ago',
       'git durable status',
       'op --beside',
     ])
