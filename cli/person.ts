@@ -1,8 +1,8 @@
 /**
  * Decisions that only a person takes: who it is, and that it is not the agent.
  *
- * A process belongs to a turn by the marker in its environment, or because a process of the turn is among its ancestors;
- * from there a decision is refused (4), whichever way the agent tries.
+ * A process belongs to a turn by the marker in its environment or an ancestor's, or because a process of the turn is among its
+ * ancestors; from there a decision is refused (4), whichever way the agent tries, and after the turn's end too.
  */
 import { userInfo } from 'node:os';
 import { DurableError } from '../lib/errors.js';

@@ -250,6 +250,8 @@ const WORK: readonly VerbDefinition[] = [
       tool: text('NAME', 'The tool that wants to run'),
       args: text('JSON', 'Its exact arguments, or @FILE'),
       wait: number('SECONDS', 'Wait that long for the answer'),
+      expires: number('SECONDS', 'Neither answered nor used after that time'),
+      'invalid-on-change': flag('Neither answered nor used once the work tree has changed since the request'),
     },
     rest: 'command',
     load: () => import('./verbs/ask.js'),

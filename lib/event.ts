@@ -11,8 +11,8 @@
  * table and the schemas are held to it by test.
  *
  * Conventions: ids are lower-case base32; digests are lower-case hex SHA-256; object ids are hex in the repository's
- * format; times are ISO 8601 UTC by the writer's wall clock (for people, nothing is decided by them); durations are
- * milliseconds; text is redacted and cut at 2,000 characters, summaries at 200.
+ * format; times are ISO 8601 UTC by the writer's wall clock (for people, nothing is decided by them but `expiresAt`);
+ * durations are milliseconds; text is redacted and cut at 2,000 characters, summaries at 200.
  */
 import * as v from 'valibot';
 import {
@@ -172,6 +172,7 @@ export const SCHEMAS = {
   }),
   'approval.resolved': event('approval.resolved', {
     approval: id,
+    /** The last two are no answers: recorded by whoever finds first that the request has lapsed. */
     decision: v.picklist(['approved', 'rejected', 'expired', 'invalidated']),
     by: v.string(),
     feedback: v.nullable(kept),

@@ -7,7 +7,7 @@ import { uptime } from 'node:os';
 import { noFaults, type Faults } from './git/fault.js';
 
 export interface Host {
-  /** Wall clock, for people only: nothing is decided by it. */
+  /** Wall clock, for people: nothing is decided by it but the expiry of a request that was given one. */
   readonly now: () => Date;
   /** Monotonic milliseconds of this process, for waiting. */
   readonly monotonicMs: () => number;

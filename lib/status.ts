@@ -113,7 +113,8 @@ async function turnStatus(storage: Storage, record: LeaseRecord): Promise<TurnSt
   };
 }
 
-const isPending = ({ approval }: ListedApproval): boolean => approval.state === 'pending';
+const isPending = ({ approval, lapsed }: ListedApproval): boolean =>
+  approval.state === 'pending' && lapsed === null;
 
 function programVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

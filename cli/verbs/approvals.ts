@@ -28,7 +28,8 @@ export async function run(context: VerbContext): Promise<number> {
   });
 }
 
-const isPending = ({ approval }: ListedApproval): boolean => approval.state === 'pending';
+const isPending = ({ approval, lapsed }: ListedApproval): boolean =>
+  approval.state === 'pending' && lapsed === null;
 
 interface Request {
   readonly id: string;
@@ -41,6 +42,10 @@ interface Request {
   readonly cwd: string;
   readonly fingerprint: string;
   readonly requestedAt: string;
+  /** When it ends by itself; null: never. */
+  readonly expiresAt: string | null;
+  /** It ends once the work tree differs from what it was at the request. */
+  readonly invalidOnChange: boolean;
 }
 
 interface Answer extends Request {
@@ -63,16 +68,19 @@ async function requestOf(repository: Repository, listed: ListedApproval): Promis
     cwd: event.cwd,
     fingerprint: event.fingerprint,
     requestedAt: event.at,
+    expiresAt: event.expiresAt,
+    invalidOnChange: event.invalidOnChange,
   };
 }
 
 async function answerOf(repository: Repository, listed: ListedApproval): Promise<Answer> {
+  const { lapsed } = listed;
   const { state, resolved } = listed.approval;
   const { contents } = Ledger.open(repository.storage, listed.task);
   const feedback = resolved?.event.feedback ?? null;
   return {
     ...(await requestOf(repository, listed)),
-    state,
+    state: lapsed ?? state,
     by: resolved?.event.by ?? null,
     resolvedAt: resolved?.event.at ?? null,
     feedback: feedback === null ? null : await readText(contents, feedback),
@@ -90,6 +98,12 @@ const pendingRow = (one: Request): (Cell | string)[] => [
   { text: 'pending', style: 'yellow' },
   one.tool,
   whatOf(one),
+  ...endsOf(one),
+];
+
+const endsOf = ({ expiresAt, invalidOnChange }: Request): string[] => [
+  ...(expiresAt === null ? [] : [`until ${expiresAt}`]),
+  ...(invalidOnChange ? ['until the work tree changes'] : []),
 ];
 
 const resolvedRow = (one: Answer): (Cell | string)[] => [

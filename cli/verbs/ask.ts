@@ -3,13 +3,14 @@
  *
  * With `-- CMD` an approval is consumed in the same ref move that starts the call it allows, the command runs, and its end
  * is recorded; killed in between, the call is in doubt and needs a new approval. Without a command the answer is
- * reported and stays unconsumed.
+ * reported and stays unconsumed. With `--expires` or `--invalid-on-change` the request ends by itself (lib/decisions/lapse.ts).
  */
 import { messageOf } from '../../lib/errors.js';
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { jsonFault } from '../../lib/exact-json.js';
 import type { Repository } from '../../lib/repository.js';
-import type { Call } from '../../lib/turn/call.js';
+import type { Ask } from '../../lib/turn/gate.js';
 import type { Turn } from '../../lib/turn/turn.js';
 import { usage } from '../arguments.js';
 import { EXIT } from '../exit.js';
@@ -33,7 +34,7 @@ export async function run(context: VerbContext): Promise<number> {
   });
 }
 
-function callOf(context: VerbContext): Call {
+function callOf(context: VerbContext): Ask {
   const tool = context.arguments.text('tool');
   const args = context.arguments.text('args');
   if (tool === null || tool === '') throw usage('name the tool: git durable ask --tool NAME --args JSON');
@@ -41,7 +42,10 @@ function callOf(context: VerbContext): Call {
     throw usage('give its exact arguments: git durable ask --tool NAME --args JSON, or @FILE');
   if (context.command?.length === 0)
     throw usage("'--' stands before a command: git durable ask --tool NAME --args JSON -- CMD");
-  return { tool, args: argumentsText(context, args), cwd: context.dir };
+  const expires = context.arguments.seconds('expires');
+  const expiresAt = expires === null ? null : new Date(context.host.now().getTime() + expires * 1000);
+  const invalidOnChange = context.arguments.flag('invalid-on-change');
+  return { tool, args: argumentsText(context, args), cwd: context.dir, expiresAt, invalidOnChange };
 }
 
 /** The text byte for byte; that it is JSON, and that every reader takes it alike, is checked. */
@@ -60,19 +64,21 @@ function argumentsText(context: VerbContext, given: string): string {
 
 function readArguments(context: VerbContext, name: string): string {
   try {
-    return readFileSync(callersFile(context, name), 'utf8');
+    const bytes = readFileSync(callersFile(context, name));
+    if (isUtf8(bytes)) return bytes.toString('utf8');
   } catch (error) {
     throw usage(
       `--args @${name} cannot be read (${messageOf(error)}); name another file, or give the JSON itself`,
     );
   }
+  throw usage(`--args @${name} is not JSON: it is not valid UTF-8; write it in UTF-8`);
 }
 
 interface Asking {
   readonly context: VerbContext;
   readonly repository: Repository;
   readonly turn: Turn;
-  readonly call: Call;
+  readonly call: Ask;
   readonly waitMs: number;
 }
 
@@ -103,11 +109,16 @@ function tell({ output }: VerbContext, answer: Answer): number {
   output.result({ approval, state, feedback }, () => {
     if (state === 'rejected') output.raw(feedback);
   });
-  output.note(
-    `approval ${approval} is ${state}${state === 'pending' ? `; answer it: git durable approve ${approval}` : ''}`,
-  );
+  const next = NEXT[state]?.(approval) ?? '';
+  output.note(`approval ${approval} is ${state}${next}`);
   return CODES[state];
 }
+
+const NEXT: { readonly [S in State]?: (approval: string) => string } = {
+  pending: (approval) => `; answer it: git durable approve ${approval}`,
+  expired: () => ': it was not answered and used in time; ask again',
+  invalidated: () => ': the work tree has changed since, or the conversation was rewound; ask again',
+};
 
 const CODES: Readonly<Record<State, number>> = {
   approved: EXIT.done,

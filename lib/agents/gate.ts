@@ -16,7 +16,7 @@
  */
 import { hasCode, isDurableError, messageOf } from '../errors.js';
 import { argsText, fingerprint } from '../decisions/fingerprint.js';
-import { standingFor } from '../decisions/approval.js';
+import { lapsedFor, standingFor } from '../decisions/approval.js';
 import type { Storage } from '../git/storage.js';
 import type { ProcessIdentity } from '../lease/processes.js';
 import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
@@ -162,7 +162,8 @@ class AgentGate {
     const state = await Ledger.open(this.#storage, turn.task).state();
     if (state.turn?.invocations.some(({ key }) => key === call.key) === true) return PASS;
     const action = { tool: call.tool, args: argsText(call.args), cwd: call.cwd ?? '' };
-    const standing = standingFor(state, fingerprint(action, turn.task)).kind;
+    const mark = fingerprint(action, turn.task);
+    const standing = standingFor(state, mark, await lapsedFor(this.#storage, state, mark)).kind;
     if (standing === 'approved' || standing === 'rejected') {
       const answer = await turn.gate({ ...call, ...effect });
       if (answer.state === 'rejected') return { kind: 'deny', reason: answer.feedback };

@@ -11,22 +11,23 @@ import { DurableError } from '../errors.js';
 import { isOf, type EventDraft, type Kept, type Recorded } from '../event.js';
 import { freshId } from '../host.js';
 import type { Storage } from '../git/storage.js';
+import { workspaceId } from '../lease/workspace.js';
 import type { ApprovalState, TaskState } from '../ledger/state.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import { settled } from '../ledger/rules.js';
 import { cut } from '../ledger/subject.js';
 import { pickOne } from './pick.js';
-import { fingerprint, type Action } from './fingerprint.js';
+import { exactBytes, fingerprint, type Action } from './fingerprint.js';
+import { lapseDraft, lapseOf, type Ending, type Lapse } from './lapse.js';
 
 /** What is found for a proposed action, in the order it must be looked for. */
 export type Standing =
   | { readonly kind: 'approved' | 'rejected' | 'pending'; readonly approval: ApprovalState }
   | { readonly kind: 'none' };
 
-export function standingFor(state: TaskState, mark: string): Standing {
-  const same = [...state.approvals.values()].filter(
-    (approval) => approval.requested.event.fingerprint === mark,
-  );
+/** `lapsed`: what counts as ended though no event says so yet. */
+export function standingFor(state: TaskState, mark: string, lapsed: readonly Lapsed[] = []): Standing {
+  const same = requestsFor(state, mark).filter((one) => !lapsed.some(({ approval }) => approval === one));
   for (const kind of ['approved', 'rejected', 'pending'] as const) {
     const found = same.find((approval) => approval.state === kind);
     if (found !== undefined) return { kind, approval: found };
@@ -34,15 +35,30 @@ export function standingFor(state: TaskState, mark: string): Standing {
   return { kind: 'none' };
 }
 
-export interface ApprovalRequest extends Action {
+export interface Lapsed {
+  readonly approval: ApprovalState;
+  readonly lapse: Lapse;
+}
+
+/** Those of an action that have lapsed in this work tree, and are to be recorded as that. */
+export async function lapsedFor(storage: Storage, state: TaskState, mark: string): Promise<Lapsed[]> {
+  const lapsed: Lapsed[] = [];
+  for (const approval of requestsFor(state, mark)) {
+    const lapse = await lapseOf(storage, approval, { workTree: true });
+    if (lapse !== null) lapsed.push({ approval, lapse });
+  }
+  return lapsed;
+}
+
+const requestsFor = (state: TaskState, mark: string): ApprovalState[] =>
+  [...state.approvals.values()].filter((approval) => approval.requested.event.fingerprint === mark);
+
+export interface ApprovalRequest extends Action, Ending {
   readonly invocation: string | null;
   readonly turn: string;
   readonly summary?: string;
   /** The work tree as it was when the request was made. */
   readonly checkpoint?: string | null;
-  readonly expiresAt?: Date | null;
-  /** The answer no longer counts once the work tree differs from `checkpoint`. */
-  readonly invalidOnChange?: boolean;
 }
 
 export function requestDraft(
@@ -64,58 +80,86 @@ export function requestDraft(
     cwd: request.cwd,
     fingerprint: fingerprint(request, task),
     checkpoint: request.checkpoint ?? null,
-    expiresAt: request.expiresAt?.toISOString() ?? null,
+    expiresAt: timeOf(request.expiresAt ?? null),
     invalidOnChange: request.invalidOnChange ?? false,
   };
 }
+
+function timeOf(expiresAt: Date | null): string | null {
+  if (expiresAt === null) return null;
+  const time = expiresAt.getTime();
+  if (Number.isNaN(time) || time < 0 || time > LAST_TIME)
+    throw new DurableError('usage', { detail: 'a request expires between the years 1970 and 9999' });
+  return expiresAt.toISOString();
+}
+
+const LAST_TIME = Date.UTC(9999, 11, 31);
 
 export interface Resolution {
   readonly decision: 'approved' | 'rejected';
   /** Who answers, for the ledger: a login name or a client's name. */
   readonly by: string;
-  /** Returned verbatim as the tool's result: any Unicode, newlines, up to 64 KiB. */
+  /** Returned verbatim as the tool's result: any Unicode, newlines, up to 64 KiB; a lone surrogate, which no bytes stand for, is refused. */
   readonly feedback?: string;
 }
 
 const MOST_FEEDBACK = 65_536;
 
 /**
- * Answers a pending request, wherever its task is. Throws 'approval-settled' (who and when) when it is answered already,
- * 'not-found' or 'ambiguous' for an id prefix.
+ * Answers a pending request, wherever its task is. Throws 'approval-settled' (who and when) when it is answered already, or
+ * has lapsed, which is recorded then; 'not-found' or 'ambiguous' for an id prefix; 'usage' for a text that cannot be kept.
  */
 export async function resolveApproval(
   storage: Storage,
   id: string,
   resolution: Resolution,
 ): Promise<Recorded<'approval.resolved'>> {
-  const feedback = Buffer.from(resolution.feedback ?? '', 'utf8');
+  const feedback = exactBytes('feedback', resolution.feedback ?? '');
   if (feedback.length > MOST_FEEDBACK)
     throw new DurableError('usage', {
       detail: 'feedback is limited to 64 KiB: name a file in it that says the rest',
     });
   const { ledger, approval } = await findApproval(storage, id);
+  const workTree = approval.requested.event.workspace === workspaceId(storage, { create: false });
   const kept = feedback.length === 0 ? null : ((await ledger.contents.keep([feedback]))[0] ?? null);
   const [recorded] = await ledger.append(
-    (state) => {
+    async (state) => {
       const now = state.approvals.get(approval.id);
       if (now?.state !== 'pending') throw settled(now ?? approval);
-      return [resolvedDraft(approval, resolution, kept)];
+      const lapse = await lapseOf(storage, now, { workTree });
+      return [lapse === null ? resolvedDraft(approval, resolution, kept) : lapseDraft(now, lapse)];
     },
     { lease: null, agent: 'person', workspace: approval.requested.event.workspace },
   );
   if (recorded === undefined || !isOf(recorded, 'approval.resolved'))
     throw new RangeError('the ledger recorded something else than was appended');
+  const { decision } = recorded.event;
+  if (decision !== resolution.decision) throw settled({ ...approval, state: decision, resolved: recorded });
   return recorded;
 }
 
 export interface ListedApproval {
   readonly task: string;
   readonly approval: ApprovalState;
+  /** It has lapsed, and the next who acts on it will record that. Null: it has not, or its state says so. */
+  readonly lapsed: Lapse | null;
 }
 
 /** Every request of every task that is still in view of its newest turn, oldest first. */
 export async function listApprovals(storage: Storage): Promise<ListedApproval[]> {
-  const all: ListedApproval[] = [];
+  const here = workspaceId(storage, { create: false });
+  const listed: ListedApproval[] = [];
+  for (const one of await allApprovals(storage)) {
+    const workTree = one.approval.requested.event.workspace === here;
+    listed.push({ ...one, lapsed: await lapseOf(storage, one.approval, { workTree }) });
+  }
+  return listed;
+}
+
+type InTask = Omit<ListedApproval, 'lapsed'>;
+
+async function allApprovals(storage: Storage): Promise<InTask[]> {
+  const all: InTask[] = [];
   for (const task of listTasks(storage)) {
     const { state } = await Ledger.open(storage, task).readable();
     for (const approval of state.approvals.values()) all.push({ task, approval });
@@ -139,7 +183,7 @@ async function findApproval(
   storage: Storage,
   prefix: string,
 ): Promise<{ ledger: Ledger; approval: ApprovalState }> {
-  const listed = await listApprovals(storage);
-  const { task, approval } = pickOne('approval', prefix, listed, (one) => one.approval.id);
+  const all = await allApprovals(storage);
+  const { task, approval } = pickOne('approval', prefix, all, (one) => one.approval.id);
   return { ledger: Ledger.open(storage, task), approval };
 }

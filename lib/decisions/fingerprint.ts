@@ -4,6 +4,7 @@
  * and checkpoint are left out, or an answer given while the agent was dead would never match (PROTOCOL.md 24).
  */
 import { canonicalJson, digest } from '../canonical.js';
+import { DurableError } from '../errors.js';
 
 export interface Action {
   readonly tool: string;
@@ -19,6 +20,14 @@ export interface Action {
 export function fingerprint(action: Action, task: string): string {
   const { args, command, cwd, tool } = action;
   return digest(canonicalJson({ args, command, cwd, task, tool }));
+}
+
+/** Text as the bytes that are kept. Throws 'usage' for a lone surrogate: no bytes stand for it, and another text would be kept. */
+export function exactBytes(what: string, text: string): Buffer {
+  if (text.isWellFormed()) return Buffer.from(text, 'utf8');
+  throw new DurableError('usage', {
+    detail: `${what} must be valid Unicode: a lone surrogate, or a byte that is not UTF-8, is in it`,
+  });
 }
 
 /** Arguments of a call as the text that is kept: a string as it is, anything else as the JSON that JSON.stringify gives. */

@@ -4,23 +4,30 @@
  */
 import { watch, type FSWatcher } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { errno } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 
 const SLOW_LOOK_MS = 500;
 
-/** Resolves true when `ref` is no longer at `oid`, false when `deadlineMs` (monotonic) has passed or `signal` fires. */
-export async function refMoved(
-  storage: Storage,
-  ref: string,
-  until: { oid: string | null; deadlineMs: number; signal?: AbortSignal },
-): Promise<boolean> {
+export interface Until {
+  /** The value that is waited to go; null: that there is a ref at all. */
+  readonly oid: string | null;
+  /** Monotonic. */
+  readonly deadlineMs: number;
+  readonly signal?: AbortSignal;
+  /** How often it looks by itself. */
+  readonly slowLookMs?: number;
+}
+
+/** Resolves true when `ref` is no longer at `oid`, false when `deadlineMs` has passed or `signal` fires. */
+export async function refMoved(storage: Storage, ref: string, until: Until): Promise<boolean> {
   for (;;) {
     const look = armed(storage, ref);
     try {
       if (storage.refs.read(ref) !== until.oid) return true;
       const left = until.deadlineMs - storage.host.monotonicMs();
       if (left <= 0 || until.signal?.aborted === true) return false;
-      await look.changed(Math.min(left, SLOW_LOOK_MS), until.signal);
+      await look.changed(Math.min(left, until.slowLookMs ?? SLOW_LOOK_MS), until.signal);
     } finally {
       look.close();
     }
@@ -57,13 +64,15 @@ function armed(storage: Storage, ref: string): Look {
   };
 }
 
+/** Of a folder that is not there (git removes empty ones when it packs refs) the nearest one above tells when it comes. */
 function watchFolder(folder: string, changed: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(folder, changed);
     watcher.on('error', changed);
     return watcher;
-  } catch {
-    // No such folder yet, or no watches left: the slow look finds the change.
+  } catch (error) {
+    if (errno(error) === 'ENOENT' && dirname(folder) !== folder) return watchFolder(dirname(folder), changed);
+    // No watches left, or a file system that has none: the slow look finds the change.
     return undefined;
   }
 }

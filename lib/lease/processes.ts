@@ -138,8 +138,13 @@ function linuxEntry(pid: number): ProcessEntry | null {
 }
 
 function markerHashOf(pid: number): string | null {
-  const value = process.platform === 'linux' ? linuxVariable(pid, MARKER) : psVariable(pid, MARKER);
+  const value = markerOf(pid);
   return value === undefined ? null : digest(value);
+}
+
+/** The marker that the process was started with; undefined when it has none, is gone or is another user's. */
+export function markerOf(pid: number): string | undefined {
+  return process.platform === 'linux' ? linuxVariable(pid, MARKER) : psVariable(pid, MARKER);
 }
 
 function linuxVariable(pid: number, name: string): string | undefined {

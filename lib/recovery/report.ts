@@ -7,6 +7,7 @@
 import { existsSync } from 'node:fs';
 import { exactJson, type ExactJson } from '../exact-json.js';
 import { hasCode } from '../errors.js';
+import { lapseOf } from '../decisions/lapse.js';
 import type { Expected, Found } from '../files/verdict.js';
 import { openStorage, type Storage } from '../git/storage.js';
 import { findProcesses } from '../lease/processes.js';
@@ -74,9 +75,12 @@ async function documentOf(
   const { turn, state } = open;
   const { event } = turn.started;
   const drift = await driftOf(context, turn, findings.files);
-  const pending = [...state.approvals.values()].filter((approval) => approval.state === 'pending');
   const approvals: ReportedApproval[] = [];
-  for (const approval of pending) approvals.push(await reportedApproval(context, approval));
+  for (const approval of state.approvals.values()) {
+    if (approval.state !== 'pending') continue;
+    if ((await lapseOf(context.storage, approval, { workTree: true })) !== null) continue;
+    approvals.push(await reportedApproval(context, approval));
+  }
   return {
     turn: turn.id,
     task: state.task,

@@ -153,7 +153,7 @@ export async function finishedDraft(
   };
 }
 
-async function snapshot(
+export async function snapshot(
   context: TurnContext,
   message: string,
   reason: 'before-tool' | 'after-tool',

@@ -1,8 +1,8 @@
 /** What every step of a turn works with: where it is recorded, under which lease, and as whom. */
-import type { EventDraft, Recorded } from '../event.js';
+import type { Recorded } from '../event.js';
 import { observe } from '../fence/observer.js';
 import type { Storage } from '../git/storage.js';
-import type { TaskState } from '../ledger/state.js';
+import type { Decide } from '../ledger/append.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { Held } from '../lease/hold.js';
 import { Reads } from './reads.js';
@@ -18,7 +18,7 @@ export interface TurnContext {
   /** Revisions as this turn has read them. */
   readonly reads: Reads;
   /** Appends under this turn's lease; `decide` runs again after each failed swap. */
-  readonly append: (decide: (state: TaskState) => readonly EventDraft[]) => Promise<readonly Recorded[]>;
+  readonly append: (decide: Decide) => Promise<readonly Recorded[]>;
 }
 
 export function turnContext(parts: Omit<TurnContext, 'append' | 'reads'>): TurnContext {

@@ -5,14 +5,17 @@
  * same tool, exact arguments, folder and task is taken up, whichever turn it came from. `consume` and `giveBack` are each
  * one ref move with the start, or the denial, of the invocation: killed before it, the answer is still there and unused;
  * killed after it, it is not used twice. What the paths hold is read again at the start, since a person takes time.
+ * A request that is taken up keeps the end it was made with (lib/decisions/lapse.ts); one that has lapsed is recorded as that, and
+ * the same is asked anew.
  */
 import type { EventDraft, Kept } from '../event.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { settled } from '../ledger/rules.js';
-import { requestDraft, standingFor, type Standing } from '../decisions/approval.js';
-import { argsText, fingerprint, type Action } from '../decisions/fingerprint.js';
+import { lapsedFor, requestDraft, standingFor, type Standing } from '../decisions/approval.js';
+import { argsText, exactBytes, fingerprint, type Action } from '../decisions/fingerprint.js';
+import { expiresInMs, lapseDraft, lapseOf, type Ending, type Lapse } from '../decisions/lapse.js';
 import { refMoved } from '../decisions/wait.js';
-import { finishedDraft, proposeCall, startedDraft, type Call, type ProposedCall } from './call.js';
+import { finishedDraft, proposeCall, snapshot, startedDraft, type Call, type ProposedCall } from './call.js';
 import type { TurnContext } from './context.js';
 
 export interface Asked {
@@ -20,10 +23,7 @@ export interface Asked {
   readonly fingerprint: string;
 }
 
-export interface Ask extends Omit<Call, 'paths' | 'mutates'> {
-  readonly expiresAt?: Date;
-  /** The answer no longer counts once the work tree has changed since the request. */
-  readonly invalidOnChange?: boolean;
+export interface Ask extends Omit<Call, 'paths' | 'mutates'>, Ending {
   /** The words of the command that an approval will start: part of what is decided. */
   readonly command?: readonly string[];
 }
@@ -39,9 +39,10 @@ export class Gate {
   async ask(call: Ask, index: number): Promise<Asked> {
     const { storage, ledger } = this.#context;
     const action = this.#action(call);
+    exactBytes('arguments', action.args);
     const mark = fingerprint(action, ledger.task);
     const state = await ledger.state();
-    const found = standingFor(state, mark);
+    const found = standingFor(state, mark, await lapsedFor(storage, state, mark));
     if (found.kind !== 'none') return { approval: found.approval.id, fingerprint: mark };
     const proposed = await proposeCall(this.#context, { ...call, mutates: false, paths: [] }, { index });
     const request = {
@@ -49,7 +50,7 @@ export class Gate {
       ...action,
       turn: this.#context.turn,
       invocation: proposed.invocation,
-      checkpoint: state.lastCheckpoint,
+      checkpoint: await this.#seen(call, state.lastCheckpoint),
     };
     const requested = requestDraft(storage, ledger.task, {
       request,
@@ -57,35 +58,63 @@ export class Gate {
       command: await this.#keepCommand(call.command),
     });
     let approval = requested.approval;
-    await this.#context.append((now) => {
-      const standing = standingFor(now, mark);
+    await this.#context.append(async (now) => {
+      const lapsed = await lapsedFor(storage, now, mark);
+      const standing = standingFor(now, mark, lapsed);
       approval = standing.kind === 'none' ? requested.approval : standing.approval.id;
-      return standing.kind === 'none' ? [proposed.draft, requested] : [];
+      const ended = lapsed.map((one) => lapseDraft(one.approval, one.lapse));
+      return standing.kind === 'none' ? [...ended, proposed.draft, requested] : ended;
     });
     return { approval, fingerprint: mark };
   }
 
-  /** What the request stands at, waiting at most `waitMs` while it is pending. */
+  /** What a request that ends with a change of the tree is compared with; of any other, what was known of the tree. */
+  async #seen(call: Ask, known: string | null): Promise<string | null> {
+    return call.invalidOnChange === true
+      ? snapshot(this.#context, `when ${call.tool} was asked for`, 'before-tool')
+      : known;
+  }
+
+  /** What the request stands at, waiting at most `waitMs` while it is pending; 'none' when it has lapsed, which is recorded. */
   async answer(asked: Asked, waitMs: number): Promise<Standing> {
     const { storage, ledger } = this.#context;
     const deadlineMs = storage.host.monotonicMs() + waitMs;
     for (;;) {
       const state = await ledger.state();
       const standing = standingFor(state, asked.fingerprint);
-      if (standing.kind !== 'pending') return standing;
-      const moved = await refMoved(storage, `refs/durable/tasks/${ledger.task}`, {
+      if (standing.kind === 'none' || standing.kind === 'rejected') return standing;
+      const { kind, approval } = standing;
+      // While it waits only the clock is looked at: a look at the tree reads all of it.
+      if (await this.#ended(approval, kind === 'approved')) continue;
+      const now = storage.host.monotonicMs();
+      if (kind === 'approved' || now >= deadlineMs) return standing;
+      await refMoved(storage, ledger.ref, {
         oid: state.head?.commit ?? null,
-        deadlineMs,
+        deadlineMs: Math.min(deadlineMs, now + expiresInMs(storage, approval)),
       });
-      if (!moved) return standing;
     }
   }
 
-  async consume(call: Call, approval: ApprovalState, index: number): Promise<ProposedCall> {
+  /** Records that it has lapsed, unless it has its end meanwhile. False when it stands. */
+  async #ended(approval: ApprovalState, workTree: boolean): Promise<boolean> {
+    const { storage } = this.#context;
+    const lapse = await lapseOf(storage, approval, { workTree });
+    if (lapse === null) return false;
+    await this.#context.append(({ approvals }) =>
+      approvals.get(approval.id)?.state === approval.state ? [lapseDraft(approval, lapse)] : [],
+    );
+    return true;
+  }
+
+  /** What it lapsed as, when it did before it could be used. Errors: 'approval-settled', those of a call. */
+  async consume(call: Call, approval: ApprovalState, index: number): Promise<ProposedCall | Lapse> {
     const proposed = await this.#proposeAgain(call, approval, { use: 'run', index });
-    await this.#context.append((state) => {
+    const found: { lapse: Lapse | null } = { lapse: null };
+    await this.#context.append(async (state) => {
       const now = state.approvals.get(approval.id);
       if (now?.state !== 'approved') throw settled(now ?? approval);
+      found.lapse = await lapseOf(this.#context.storage, now, { workTree: true });
+      if (found.lapse !== null) return [lapseDraft(now, found.lapse)];
       const { invocation } = proposed;
       return [
         proposed.draft,
@@ -93,7 +122,7 @@ export class Gate {
         startedDraft(this.#context, invocation, approval.id),
       ];
     });
-    return proposed;
+    return found.lapse ?? proposed;
   }
 
   /** Returns a rejection's text, verbatim, and records that it was returned. */

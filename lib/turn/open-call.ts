@@ -1,4 +1,5 @@
 /** Calls whose two halves the caller has in hand, and what they are when the turn is run again. */
+import type { Ending, Lapse } from '../decisions/lapse.js';
 import type { Change } from '../files/transaction.js';
 import type { Call, CallEnd } from './call.js';
 import type { Answer } from './rerun.js';
@@ -14,11 +15,9 @@ export interface OpenCall {
   readonly end: (end: CallEnd) => Promise<void>;
 }
 
-export interface GatedCall extends Call {
+export interface GatedCall extends Call, Ending {
   /** Wait at most this long for the answer, then give up with the request still pending. Default: 0. */
   readonly waitMs?: number;
-  readonly expiresAt?: Date;
-  readonly invalidOnChange?: boolean;
   /** The words of the command that the approval will start: part of what is decided, and shown. */
   readonly command?: readonly string[];
 }
@@ -26,7 +25,7 @@ export interface GatedCall extends Call {
 export type GateAnswer =
   | { readonly state: 'approved'; readonly approval: string; readonly call: OpenCall }
   | { readonly state: 'rejected'; readonly approval: string; readonly feedback: string }
-  | { readonly state: 'pending' | 'expired' | 'invalidated'; readonly approval: string };
+  | { readonly state: 'pending' | Lapse; readonly approval: string };
 
 /**
  * What stands for a transaction's changes when they are compared: what is done to which path. Not the bytes: a function that

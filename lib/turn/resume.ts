@@ -21,7 +21,8 @@ import { recoveredDraft } from '../recovery/repair.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext } from './context.js';
 import { Replay } from './replay.js';
-import { fencedTurn, freshMarker, leaseRequest, type StartTurn } from './start.js';
+import { freshMarker } from './marker.js';
+import { fencedTurn, leaseRequest, type StartTurn } from './start.js';
 import { Turn, type TurnOptions } from './turn.js';
 
 export interface Resume {
@@ -50,7 +51,7 @@ async function takeUp(
   { ledger, turn, options }: { ledger: Ledger; turn: string; options: Resume['options'] },
   more: TurnOptions,
 ): Promise<Turn> {
-  const marker = freshMarker(storage);
+  const marker = freshMarker(storage, ownWorkspace(storage));
   const held = await takeOver(
     storage,
     leaseRequest(options, { key: options.key, task: ledger.task, turn, marker }),

@@ -29,6 +29,7 @@ import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext, type TurnContext } from './context.js';
 import { takeBaseline, takeInstructions } from './grounding.js';
+import { freshMarker } from './marker.js';
 import { Turn, type TurnOptions } from './turn.js';
 
 export interface StartTurn {
@@ -60,7 +61,7 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
   const key = options.key ?? freshId(storage.host);
   const task = await chooseTask(storage, options, workspace);
   await refuseClaimed(storage, task, key);
-  const marker = turnOptions.marker ?? freshMarker(storage);
+  const marker = turnOptions.marker ?? freshMarker(storage, workspace);
   const turn = freshId(storage.host);
   const held = await fencedAcquire(storage, options, { key, task, turn, marker });
   try {
@@ -135,9 +136,6 @@ interface Wanted {
   readonly turn: string;
   readonly marker: string;
 }
-
-export const freshMarker = (storage: Storage): string =>
-  Buffer.from(storage.host.random(24)).toString('base64url');
 
 export function leaseRequest(options: StartTurn, wanted: Wanted): LeaseRequest {
   return {

@@ -16,6 +16,8 @@ import { runTransaction, type Change } from '../files/transaction.js';
 import { filePath } from '../git/tree-path.js';
 import { MARKER } from '../lease/processes.js';
 import { hasUnknownEffect } from '../recovery/touched.js';
+import type { Lapse } from '../decisions/lapse.js';
+import { settled } from '../ledger/rules.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import {
@@ -139,7 +141,8 @@ export class Turn {
   /**
    * Asks for approval of exactly this call and, when it is given within `waitMs`, opens the call in the same ref move that
    * consumes the answer. An answer given earlier for the same tool, arguments, folder and task is used first. In a replay a
-   * decision that was used is the same again; a call in doubt that is to be retried is asked for anew.
+   * decision that was used is the same again; a call in doubt that is to be retried is asked for anew. 'expired' and
+   * 'invalidated' are told once; asked again, it is another request.
    */
   async gate(call: GatedCall): Promise<GateAnswer> {
     const index = this.#steps.take('gate');
@@ -149,6 +152,7 @@ export class Turn {
     const standing = await this.#gate.answer(asked, call.waitMs ?? 0);
     if (standing.kind === 'approved') {
       const proposed = await this.#gate.consume(call, standing.approval, index);
+      if (typeof proposed === 'string') return { state: proposed, approval: standing.approval.id };
       return { state: 'approved', approval: standing.approval.id, call: this.#opened(proposed) };
     }
     if (standing.kind === 'rejected') {
@@ -390,9 +394,13 @@ export class Turn {
     };
   }
 
-  async #openState(approval: string): Promise<'pending' | 'expired' | 'invalidated'> {
-    const state = (await this.#context.ledger.state()).approvals.get(approval)?.state;
-    return state === 'expired' || state === 'invalidated' ? state : 'pending';
+  /** Of a request that gave no answer. Throws 'approval-settled' when another call has used it. */
+  async #openState(approval: string): Promise<'pending' | Lapse> {
+    const found = (await this.#context.ledger.state()).approvals.get(approval);
+    const state = found?.state ?? 'pending';
+    if (found === undefined || state === 'pending') return 'pending';
+    if (state === 'expired' || state === 'invalidated') return state;
+    throw settled(found);
   }
 }
 

@@ -1,38 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
-import { document, events, last, type Line } from '../helpers/events.js';
+import test from 'ava';
+import { approvals, ARGS, ASK, pendingId, script } from '../helpers/asking.js';
+import { events, last } from '../helpers/events.js';
 import { stateOf, until } from '../helpers/processes.js';
-import { durable, PROGRAM, startDurable, type Running } from '../helpers/program.js';
-import { scratch, type Scratch } from '../helpers/scratch.js';
-
-interface Approvals {
-  readonly pending: readonly Line[];
-  readonly resolved: readonly Line[];
-}
-
-const approvals = (place: Scratch): Approvals => document<Approvals>(place, ['approvals']);
-const ARGS = '{"path": "a b", "n": 1.0}';
-
-/** A turn in which a script runs; `durable` in it is this build's program. */
-function script(t: ExecutionContext, place: Scratch, text: string): Running {
-  const shell = `durable() { "$0" "$1" "$@"; }\n`.replace(
-    '"$1" "$@"',
-    `'${PROGRAM.replaceAll("'", `'\\''`)}' "$@"`,
-  );
-  return startDurable(t, place, ['run', '--', 'sh', '-c', `${shell}${text}`, process.execPath]);
-}
-
-async function pendingId(place: Scratch): Promise<string> {
-  let id: unknown;
-  await until('a request is pending', () => {
-    id = approvals(place).pending[0]?.['id'];
-    return id !== undefined;
-  });
-  return String(id);
-}
-
-const ASK = `durable ask --tool deploy --args '${ARGS}' --wait 60`;
+import { durable, PROGRAM } from '../helpers/program.js';
+import { scratch } from '../helpers/scratch.js';
 
 test('an approval waited for lets the command run once, and its end is recorded', async (t) => {
   const place = scratch(t);
@@ -49,6 +22,8 @@ test('an approval waited for lets the command run once, and its end is recorded'
     'cwd',
     'fingerprint',
     'requestedAt',
+    'expiresAt',
+    'invalidOnChange',
   ]);
   t.deepEqual(pending?.['args'], { path: 'a b', n: 1 });
   t.false(existsSync(join(place.dir, 'ran')));
