@@ -28,6 +28,7 @@ import { aimOf } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, type Findings } from './findings.js';
+import { conflictsMet, decided } from './met.js';
 import { writtenInFact } from './outcome.js';
 
 export interface CutRestore {
@@ -177,9 +178,12 @@ async function settle(
   { transaction: restore }: Pick<CutRestore, 'transaction'>,
   action: RepairAction,
 ): Promise<void> {
-  const { ledger, held, agent, workspace } = context;
+  const { storage, ledger, held, agent, workspace } = context;
   await ledger.append(
-    async ({ transactions }) => {
+    async (state) => {
+      const { transactions } = state;
+      const repairs = repairsOf(state, restore);
+      const conflicts = conflictsMet(state, null, repairs);
       const drafts: EventDraft[] = [acquiredDraft(held)];
       for (const transaction of [...transactions.values()].filter(isUnsettled)) {
         const by = { turn: null, transaction: transaction.id, by: 'recovery' } as const;
@@ -188,6 +192,7 @@ async function settle(
         else if (action === 'roll-forward') drafts.push({ type: 'transaction.committed', ...by });
         else drafts.push(await settledAsFound(context, transaction));
       }
+      drafts.push(...decided(storage, state, { conflicts, by: agent }));
       return [...drafts, { type: 'lease.released', turn: null }];
     },
     { lease: held.token, agent, workspace },
@@ -203,13 +208,17 @@ function findingsIn(
   storage: Storage,
   { ledger, state, transaction }: Pick<CutRestore, 'ledger' | 'state' | 'transaction'>,
 ): Promise<Findings> {
-  const repairs = [...state.transactions.values()].filter(
-    ({ prepared: { event } }) =>
-      event.purpose === 'repair' && event.turn === null && event.seq > transaction.prepared.event.seq,
-  );
+  const repairs = repairsOf(state, transaction);
   const { id } = transaction;
   const turn = { id, invocations: [], recovered: null, transactions: [transaction, ...repairs] };
   return findingsOf({ storage, ledger }, { state, turn, aftermath: { scene: null, deadBy: null } });
+}
+
+function repairsOf({ transactions }: TaskState, { prepared }: TransactionState): TransactionState[] {
+  return [...transactions.values()].filter(
+    ({ prepared: { event } }) =>
+      event.purpose === 'repair' && event.turn === null && event.seq > prepared.event.seq,
+  );
 }
 
 /** There is no baseline: what git status lists beside the restore's paths was there before it. */

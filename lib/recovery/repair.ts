@@ -6,13 +6,15 @@
  *   3. checkpoint               the tree just before, so that the repair can be undone by restoring it
  *   4. apply                    the images, through one recorded transaction of the new epoch
  *   5. find again               a path that changed since is a late write: kept, named by `conflict.detected`
- *   6. record                   older transactions settled, processes reconciled, `turn.recovered` with the report: one append
+ *   6. record                   older transactions settled, conflicts that were met decided, processes reconciled,
+ *                               `turn.recovered` with the report: one append
  *   7. release the lease
  *
  * Guarantees: `keep` changes no byte. A foreign path is never overwritten. Every step may be done again: a repair that is
  * killed anywhere leaves an interrupted turn, and the next roll, in whichever direction, ends as if the first had never run; its
  * checkpoint is that of the first one which had begun to change the tree, so that undoing goes all the way back.
- * Conflicts with somebody who writes during step 4 put the step back, and the finding is made anew, three times at most.
+ * Conflicts with somebody who writes during step 4 put the step back, and the finding is made anew, three times at most
+ * (lib/recovery/met.ts).
  */
 import { DurableError, hasCode } from '../errors.js';
 import type { EventDraft } from '../event.js';
@@ -28,12 +30,14 @@ import type { Held } from '../lease/hold.js';
 import { ownWorkspace } from '../lease/take.js';
 import { takeOver } from '../lease/takeover.js';
 import type { Ledger } from '../ledger/ledger.js';
+import type { ConflictState } from '../ledger/state.js';
 import { acquiredDraft } from '../turn/lease-events.js';
 import { aimOf, type Aim } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import type { Findings } from './findings.js';
 import { chosenCutRestore, repairCutRestore } from './cut-restore.js';
 import { chosenTurn, openTurnIn, openTurns, refuseLiveHolder, type OpenTurn } from './interrupted.js';
+import { conflictsMet, decided } from './met.js';
 import { draftOf, isRepair, keepReport, settlements, writtenInFact } from './outcome.js';
 import { reportOf } from './report.js';
 
@@ -130,9 +134,10 @@ class Repair {
 
   async run(): Promise<RepairResult> {
     const applied = await this.#apply();
+    const met = await this.#met(applied);
     await this.#findLateWrites(applied);
     const changed = writtenInFact(this.#context.storage, applied.aim, applied.findings);
-    await this.#record(applied, changed);
+    await this.#record(applied, changed, met);
     return {
       turn: this.#context.turn,
       action: this.#action,
@@ -183,6 +188,14 @@ class Repair {
     else pruneFolders(this.#context.storage, prune);
   }
 
+  async #met({ open: { turn } }: Applied): Promise<readonly ConflictState[]> {
+    const state = await this.#context.ledger.state();
+    const repairs = [...state.transactions.values()].filter(
+      (one) => one.prepared.event.turn === turn.id && isRepair(one, turn),
+    );
+    return conflictsMet(state, turn.id, repairs);
+  }
+
   async #findLateWrites({ aim, findings }: Applied): Promise<void> {
     const { storage } = this.#context;
     const moved = new Map(aim.moves.map(({ path, to }) => [path, to]));
@@ -202,8 +215,12 @@ class Repair {
     }
   }
 
-  async #record(applied: Applied, changed: Pick<RepairResult, 'restored' | 'removed'>): Promise<void> {
-    const { ledger, held, agent, workspace } = this.#context;
+  async #record(
+    applied: Applied,
+    changed: Pick<RepairResult, 'restored' | 'removed'>,
+    conflicts: readonly ConflictState[],
+  ): Promise<void> {
+    const { storage, ledger, held, agent, workspace } = this.#context;
     const { document, findings, checkpoint } = applied;
     const outcome = {
       action: this.#action,
@@ -217,6 +234,7 @@ class Repair {
       async (state) => [
         acquiredDraft(held),
         ...(await settlements(this.#context, state, this.#action)),
+        ...decided(storage, state, { conflicts, by: agent }),
         ...ended.map((process): EventDraft => ({ type: 'process.reconciled', process, outcome: 'stopped' })),
         recovered,
         { type: 'lease.released', turn: this.#context.turn },

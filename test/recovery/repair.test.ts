@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { hasCode } from '../../lib/errors.js';
 import type { Event, EventOf } from '../../lib/event.js';
+import { listConflicts } from '../../lib/decisions/conflict.js';
 import { takeCheckpoint } from '../../lib/files/checkpoint.js';
 import { restore } from '../../lib/files/restore.js';
 import { runTransaction } from '../../lib/files/transaction.js';
@@ -243,6 +244,62 @@ test('a write that comes after the finding and before the rename is met, not ove
   t.deepEqual(result.kept, ['foreign', 'written']);
   t.is(readFileSync(join(place.dir, 'written'), 'utf8'), 'typed in the middle of the repair\n');
   t.is(readFileSync(join(place.dir, 'partial'), 'utf8'), 'partial before\n');
+  const [met, ...more] = await conflictsOf(storage);
+  t.deepEqual(more, []);
+  t.deepEqual([met?.path, met?.state, met?.by], ['written', 'use-latest', 'recover']);
+});
+
+/** Types into `written` in the middle of a repair, and once that is recorded as a conflict does `then`. */
+function meeting(place: Scratch, then: (file: string) => void): { hit: (at: FaultPoint) => void } {
+  const file = join(place.dir, 'written');
+  let isTyped = false;
+  let isMet = false;
+  const typing = interruption('stage.publish:rename:after', 1, () => {
+    isTyped = true;
+    writeFileSync(file, 'typed in the middle of the repair\n');
+  });
+  const hit = (at: FaultPoint): void => {
+    typing.hit(at);
+    if (!isTyped || isMet) return;
+    isMet = place.git('log', '--format=%s', 'refs/durable/tasks/task').includes('conflict.detected');
+    if (isMet) then(file);
+  };
+  return { hit };
+}
+
+test('a write that is met and gone again is decided too: the path has what the repair put there', async (t) => {
+  const place = scratch(t);
+  await half(place, await openAs(t, place));
+  const faults = meeting(place, (file) => {
+    writeFileSync(file, 'written AFTER\n');
+  });
+  const storage = await openAs(t, place, { faults });
+  const result = await repair(storage, { action: 'roll-back' });
+  t.deepEqual(result.kept, ['foreign']);
+  t.is(readFileSync(join(place.dir, 'written'), 'utf8'), 'written before\n');
+  const states = (await conflictsOf(storage)).map(({ path, state }) => `${path} ${state}`);
+  t.deepEqual([...new Set(states)], ['written keep-mine']);
+});
+
+test('a conflict that a killed repair had met is decided by the one that ends the work', async (t) => {
+  const place = scratch(t);
+  await half(place, await openAs(t, place));
+  const faults = meeting(place, () => {
+    throw new Error('died');
+  });
+  const dying = await openAs(t, place, { faults });
+  await t.throwsAsync(repair(dying, { action: 'roll-back' }), { message: 'died' });
+  t.deepEqual(
+    (await conflictsOf(dying)).map(({ state }) => state),
+    ['open'],
+  );
+  const storage = await openAs(t, place);
+  const result = await repair(storage, { action: 'roll-back' });
+  t.deepEqual(result.kept, ['foreign', 'written']);
+  t.deepEqual(
+    (await conflictsOf(storage)).map(({ state, by }) => [state, by]),
+    [['use-latest', 'recover']],
+  );
 });
 
 test('a write that comes after the repair has put a path back is a conflict with both sides kept', async (t) => {
@@ -262,6 +319,7 @@ test('a write that comes after the repair has put a path back is a conflict with
   t.like(conflict, { path: 'written', why: 'late-write' });
   t.is(place.git('cat-file', 'blob', oidOf(conflict.theirs) ?? ''), 'late');
   t.is(place.git('cat-file', 'blob', conflict.base?.oid ?? ''), 'written before');
+  t.is((await conflictsOf(storage))[0]?.state, 'open');
 });
 
 test('a shell command in doubt is rolled back to the checkpoint before it; rolling forward leaves it', async (t) => {
@@ -326,6 +384,13 @@ test('several intents on one path: back is as the turn found it, forward is the 
     t.is(existsSync(b) ? readFileSync(b, 'utf8') : null, action === 'roll-back' ? null : 'two\n');
   }
 });
+
+async function conflictsOf(storage: Storage): Promise<{ path: string; state: string; by: string | null }[]> {
+  const listed = await listConflicts(storage);
+  return listed.map(({ conflict: { state, detected, resolved } }) => {
+    return { path: detected.event.path, state, by: resolved?.event.by ?? null };
+  });
+}
 
 const oidOf = (theirs: EventOf<'conflict.detected'>['theirs']): string | undefined =>
   typeof theirs === 'string' ? undefined : theirs?.oid;
