@@ -45,8 +45,10 @@ export async function survivesKills(t: ExecutionContext, name: string): Promise<
   };
   let kills = 0;
   const about = SCENARIOS[name]?.only ?? /./;
-  const points = whole.stderr.split('\n').filter((line) => line.startsWith('point '));
-  for (const { point, nth } of chosen(points).filter((one) => about.test(one.point))) {
+  const points = whole.stderr.split('\n').filter((line) => /^(?:point|begin) /.test(line));
+  for (const { point, nth } of choice(points, SCENARIOS[name]?.every).filter((one) =>
+    about.test(one.point),
+  )) {
     const killed = killedAt(point, nth);
     kills += 1;
     const said = killed.stdout.split('\n').filter((line) => line !== '');
@@ -69,13 +71,25 @@ async function findings(
   }
 }
 
-/** From `point <name>` for each hit: every point once, at one of its hits. */
-function chosen(hits: readonly string[]): { point: string; nth: number }[] {
+/**
+ * From `point <name>` for each hit: every point once, at one of its hits, and those of `every` at each of them that comes after
+ * the scenario's `begin`.
+ */
+function choice(hits: readonly string[], every?: RegExp): { point: string; nth: number }[] {
   const random = new Random(seedOf(process.env));
   const counts = new Map<string, number>();
+  const chosen: { point: string; nth: number }[] = [];
+  let isBegun = false;
   for (const hit of hits) {
+    if (hit.startsWith('begin ')) {
+      isBegun = true;
+      continue;
+    }
     const point = hit.slice('point '.length);
-    counts.set(point, (counts.get(point) ?? 0) + 1);
+    const nth = (counts.get(point) ?? 0) + 1;
+    counts.set(point, nth);
+    if (isBegun && every?.test(point) === true) chosen.push({ point, nth });
   }
-  return [...counts].map(([point, count]) => ({ point, nth: 1 + random.below(count) }));
+  const others = [...counts].filter(([point]) => every?.test(point) !== true);
+  return [...chosen, ...others.map(([point, count]) => ({ point, nth: 1 + random.below(count) }))];
 }

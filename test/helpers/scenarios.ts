@@ -2,11 +2,14 @@
 import type { Host } from '../../lib/host.js';
 import { append } from './scenario-append.js';
 import { checkpoint } from './scenario-checkpoint.js';
+import { conflicts } from './scenario-conflicts.js';
+import { decisions } from './scenario-decisions.js';
 import { elsewhere } from './scenario-elsewhere.js';
 import { housekeeping } from './scenario-housekeeping.js';
 import { lease } from './scenario-lease.js';
 import { recovery } from './scenario-recovery.js';
 import { restore } from './scenario-restore.js';
+import { rewinding } from './scenario-rewind.js';
 import { store } from './scenario-store.js';
 import { transaction } from './scenario-transaction.js';
 import { turn } from './scenario-turn.js';
@@ -29,6 +32,11 @@ export interface Scenario {
   readonly aside?: (dir: string) => string;
   /** The fault points it is about; the others are reached by other scenarios. */
   readonly only?: RegExp;
+  /**
+   * Points at each of whose hits since `begin` it is killed; at any other point once. Of ref moves those after are enough: before
+   * the next one the disk is the same.
+   */
+  readonly every?: RegExp;
   readonly run: (run: Run) => Promise<void>;
   /**
    * Holds the folder to what was said and then does what a user does next, without any help: each finding is a broken
@@ -53,6 +61,9 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   housekeeping,
   elsewhere,
   turn,
+  decisions,
+  conflicts,
+  rewinding,
 };
 
 /** Those whose whole effect is in one folder and one process, so that a disk can be rebuilt from their recording. */

@@ -2,7 +2,7 @@
  * The programs that get killed and whose disk loses its power: `node workload.js <scenario> <stage> <dir>`.
  *
  * Stage `prepare` makes what was there before; `run` is what is killed or recorded, and obeys `DURABLE_FAULTS`; `list` is
- * the same, and names each fault point it hit on standard error; `part` is a piece that a run starts as a process of its
+ * the same, and names each fault point it hit on standard error, with `begin <scenario>` in between; `part` is a piece that a run starts as a process of its
  * own. The run says on standard output, one write a line: `begin <scenario>` · `ack <what> …` the moment a promise was
  * made · `end <scenario>`. Judges hold the disk to the acknowledgements (`examine`); nothing else is agreed between them.
  */
@@ -42,8 +42,13 @@ switch (stage) {
     break;
   case 'list': {
     const hits: string[] = [];
-    await scenario.run({ ...spoken, host: systemHost({ hit: (point) => hits.push(point) }) });
-    for (const point of hits) process.stderr.write(`point ${point}\n`);
+    const say = (line: string): void => {
+      spoken.say(line);
+      if (line.startsWith('begin ')) hits.push(line);
+    };
+    const host = systemHost({ hit: (point) => hits.push(`point ${point}`) });
+    await scenario.run({ ...spoken, say, host });
+    for (const hit of hits) process.stderr.write(`${hit}\n`);
     break;
   }
   case 'run':
