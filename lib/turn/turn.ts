@@ -267,9 +267,12 @@ export class Turn {
     const settling: Settling = (begun) => ({
       then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again',
     });
-    return this.#step({ tool: 'restore', args, settling }, (invocation) =>
-      restore(this.#context, request, invocation),
-    );
+    return this.#step({ tool: 'restore', args, settling }, async (invocation) => {
+      const { storage, reads } = this.#context;
+      const done = await restore(this.#context, request, invocation);
+      reads.wrote(storage, [...done.restored, ...done.removed]);
+      return done;
+    });
   }
 
   /** Decides a conflict under this turn's own lease. Errors: see lib/turn/resolve.ts. */
