@@ -91,6 +91,12 @@ const STATE: readonly VerbDefinition[] = [
       type: text('TYPE', 'Only events of this type'),
       number: { ...number('N', 'Only the last N events'), alias: 'n' },
       usage: flag('Tokens, cost, models and time in place of events, by day, task and agent'),
+      by: {
+        type: 'string',
+        value: 'WHAT',
+        choices: ['day', 'turn', 'call'],
+        describe: 'With --usage: a row for each day (the default), turn or call',
+      },
     },
     load: () => import('./verbs/log.js'),
   },

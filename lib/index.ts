@@ -47,6 +47,8 @@ export { fold, initialState } from './ledger/fold.js';
 export type { ApprovalState, ConflictState, TaskState, TurnState } from './ledger/state.js';
 export { UsageFolding } from './ledger/usage.js';
 export type { UsageRow } from './ledger/usage.js';
+export { UsageDetail } from './ledger/usage-detail.js';
+export type { CallUsage, TurnUsage } from './ledger/usage-detail.js';
 export type { Finding, Verification } from './ledger/verify.js';
 export type { InterruptedTurn, RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 export type { LeaseStatus, Status, TurnStatus } from './status.js';

@@ -6,6 +6,7 @@
 import { SCHEMAS, type Recorded } from '../../lib/event.js';
 import type { Storage } from '../../lib/git/storage.js';
 import { Ledger, listTasks } from '../../lib/ledger/ledger.js';
+import { UsageDetail } from '../../lib/ledger/usage-detail.js';
 import { UsageFolding } from '../../lib/ledger/usage.js';
 import { subjectOf } from '../../lib/ledger/subject.js';
 import { findTask, pick } from '../address.js';
@@ -14,20 +15,22 @@ import { eventDocument, mergedEvents } from '../events.js';
 import { EXIT } from '../exit.js';
 import { withStorage } from '../open.js';
 import type { Output } from '../output.js';
-import { printUsage } from '../usage.js';
+import { printCalls, printTurns, printUsage } from '../usage.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const isUsage = context.arguments.flag('usage');
   if (isUsage && (context.arguments.text('type') !== null || context.arguments.count('number') !== null))
     throw usage('--usage folds every event: it goes with --turn and a task, not with --type or -n');
+  const by = context.arguments.text('by') ?? 'day';
+  if (!isUsage && context.arguments.text('by') !== null) throw usage('--by goes with --usage');
   const wanted = wantedType(context.arguments);
   const limit = context.arguments.count('number');
   return withStorage(context, async (storage) => {
     const query = { tasks: wantedTasks(storage, context.arguments), type: wanted, turn: null };
     const prefix = context.arguments.text('turn');
     const turn = prefix === null ? null : await findTurn(storage, query.tasks, prefix);
-    if (isUsage) return foldUsage(context, storage, { ...query, turn, limit });
+    if (isUsage) return foldUsage(context, storage, { ...query, turn, limit, by });
     return print(context, storage, { ...query, turn, limit });
   });
 }
@@ -87,19 +90,25 @@ async function print(context: VerbContext, storage: Storage, query: Query): Prom
   return damage.length > 0 ? EXIT.failed : EXIT.done;
 }
 
-async function foldUsage(context: VerbContext, storage: Storage, query: Query): Promise<number> {
+async function foldUsage(
+  context: VerbContext,
+  storage: Storage,
+  query: Query & { readonly by: string },
+): Promise<number> {
   const { output } = context;
   const damage: Error[] = [];
   const onDamage = (error: Error): void => {
     damage.push(error);
     output.note(error.message);
   };
-  const folding = new UsageFolding();
+  const folding = query.by === 'day' ? new UsageFolding() : new UsageDetail();
   // A ledger after the other: the fold needs no common order, and it holds no stream open.
   for (const task of query.tasks)
     for await (const recorded of mergedEvents(storage, [task], { oldestFirst: true, onDamage }))
       if (matches(recorded, query)) folding.add(recorded.event);
-  printUsage(output, folding.rows());
+  if (folding instanceof UsageFolding) printUsage(output, folding.rows());
+  else if (query.by === 'turn') printTurns(output, folding.turns());
+  else printCalls(output, folding.calls());
   return damage.length > 0 ? EXIT.failed : EXIT.done;
 }
 

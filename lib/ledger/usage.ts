@@ -10,8 +10,9 @@
  * writer's clock, interrupted or not, and 0 where a clock went back. A rewind changes nothing: what was left was paid for.
  */
 import type { Event } from '../event.js';
+import { UsageSums, type Used } from './usage-sums.js';
 
-export interface UsageRow {
+export interface UsageRow extends Used {
   readonly task: string;
   readonly agent: string;
   /** UTC, YYYY-MM-DD. */
@@ -20,20 +21,7 @@ export interface UsageRow {
   readonly turns: number;
   /** From first to last event, summed over these turns. Milliseconds. */
   readonly turnMs: number;
-  /** Names as they were recorded, sorted. */
-  readonly models: readonly string[];
-  /** Sums over the records that say it; null when none does, which is not zero. */
-  readonly inputTokens: number | null;
-  readonly outputTokens: number | null;
-  readonly cacheTokens: number | null;
-  /** US dollars, to a billionth. */
-  readonly costUsd: number | null;
-  /** As recorded with the usage. Milliseconds. */
-  readonly wallMs: number | null;
 }
-
-const SUMS = ['inputTokens', 'outputTokens', 'cacheTokens', 'costUsd', 'wallMs'] as const;
-type Sum = (typeof SUMS)[number];
 
 interface Row {
   readonly task: string;
@@ -41,8 +29,7 @@ interface Row {
   readonly day: string;
   turns: number;
   turnMs: number;
-  readonly models: Set<string>;
-  readonly sums: Map<Sum, number>;
+  readonly sums: UsageSums;
 }
 
 interface Span {
@@ -59,7 +46,7 @@ export class UsageFolding {
 
   add(event: Event): void {
     if (event.type === 'turn.started' && event.turn !== null) this.#begin(event, event.turn);
-    if (event.type === 'usage.recorded') this.#use(event);
+    if (event.type === 'usage.recorded') this.#row(event).sums.add(event);
     const span = event.turn === null ? undefined : this.#turns.get(`${event.task} ${event.turn}`);
     if (span !== undefined) lengthen(span, Date.parse(event.at));
   }
@@ -69,15 +56,7 @@ export class UsageFolding {
     const order = ({ day, task, agent }: Row): string => `${day} ${task} ${agent}`;
     return [...this.#rows.values()]
       .sort((a, b) => (order(a) < order(b) ? -1 : 1))
-      .map(({ models, sums, ...row }) => ({
-        ...row,
-        models: [...models].sort(),
-        inputTokens: sums.get('inputTokens') ?? null,
-        outputTokens: sums.get('outputTokens') ?? null,
-        cacheTokens: sums.get('cacheTokens') ?? null,
-        costUsd: dollars(sums.get('costUsd')),
-        wallMs: sums.get('wallMs') ?? null,
-      }));
+      .map(({ sums, ...row }) => ({ ...row, ...sums.used() }));
   }
 
   #begin(event: Event<'turn.started'>, turn: string): void {
@@ -86,41 +65,15 @@ export class UsageFolding {
     this.#turns.set(`${event.task} ${turn}`, { row, began: Date.parse(event.at), counted: 0 });
   }
 
-  #use(event: Event<'usage.recorded'>): void {
-    const row = this.#row(event);
-    if (event.model !== null) row.models.add(event.model);
-    for (const name of SUMS) {
-      const value = event[name];
-      if (value === null) continue;
-      // Dollars are summed in whole billionths: 0.1 and 0.2 make 0.3.
-      const exact = name === 'costUsd' ? Math.round(value * BILLION) : value;
-      row.sums.set(name, (row.sums.get(name) ?? 0) + exact);
-    }
-  }
-
   #row({ task, agent, at }: Event): Row {
     const day = at.slice(0, 10);
     const key = JSON.stringify([task, agent, day]);
     const known = this.#rows.get(key);
     if (known !== undefined) return known;
-    const row = {
-      task,
-      agent,
-      day,
-      turns: 0,
-      turnMs: 0,
-      models: new Set<string>(),
-      sums: new Map<Sum, number>(),
-    };
+    const row = { task, agent, day, turns: 0, turnMs: 0, sums: new UsageSums() };
     this.#rows.set(key, row);
     return row;
   }
-}
-
-const BILLION = 1e9;
-
-function dollars(billionths: number | undefined): number | null {
-  return billionths === undefined ? null : billionths / BILLION;
 }
 
 function lengthen(span: Span, now: number): void {

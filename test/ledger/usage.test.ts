@@ -61,6 +61,67 @@ test('usage is folded by task, agent and day, in real ledgers; what nobody recor
   t.is(durable(place, ['log', '--usage', '--type', 'turn.started']).code, 2);
 });
 
+test('usage is told by turn and by call: tokens, cost, models, and the time each took', async (t) => {
+  const place = scratch(t);
+  const repository = await openRepository(place.dir);
+  const invocations: string[] = [];
+  const used = { model: 'large', ...NONE, inputTokens: 10, costUsd: 0.1, wallMs: 7 };
+  for (const objective of ['first', 'second']) {
+    const turn = await repository.startTurn({ objective, task: 'metered', agent: 'meter', keeper: false });
+    for (const tool of ['think', 'write']) {
+      await turn.invoke({ tool, args: {}, mutates: false }, async ({ invocation }) => {
+        invocations.push(invocation);
+        await turn.usage({ ...used, invocation });
+        await turn.usage({ ...used, invocation, model: 'small', outputTokens: 3 });
+      });
+    }
+    await turn.usage({ ...used, invocation: null, model: 'other' });
+    await turn.finish({ outcome: 'completed' });
+  }
+  const cut = await repository.startTurn({
+    objective: 'cut',
+    task: 'metered',
+    agent: 'meter',
+    keeper: false,
+  });
+  const { invocation: open } = await cut.begin({ tool: 'hang', args: {}, mutates: false });
+  await repository.close();
+  const rows = (...words: string[]): Record<string, unknown>[] =>
+    durable(place, ['log', '--usage', '--json', ...words])
+      .stdout.trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const turns = rows('--by', 'turn');
+  const models = ['large', 'other', 'small'];
+  const whole = { calls: 2, models, ...NONE, inputTokens: 50, outputTokens: 6, costUsd: 0.5, wallMs: 35 };
+  const cutShort = { calls: 1, models: [], ...NONE };
+  for (const [at, wanted] of [whole, whole, cutShort].entries())
+    t.like(turns[at], { task: 'metered', agent: 'meter', ...wanted });
+  t.true(turns.every(({ turnMs }) => typeof turnMs === 'number' && turnMs >= 0));
+  const calls = rows('--by', 'call', 'metered');
+  t.deepEqual(
+    calls.map(({ invocation }) => invocation),
+    [...invocations, open],
+  );
+  const each = {
+    models: ['large', 'small'],
+    ...NONE,
+    inputTokens: 20,
+    outputTokens: 3,
+    costUsd: 0.2,
+    wallMs: 14,
+  };
+  for (const call of calls.slice(0, 4)) t.like(call, each);
+  t.true(calls.slice(0, 4).every(({ durationMs }) => typeof durationMs === 'number'));
+  t.like(calls[4], { tool: 'hang', durationMs: null, models: [], ...NONE });
+  t.is(rows('--by', 'call', '--turn', String(turns[1]?.['turn'])).length, 2);
+  t.is(durable(place, ['log', '--by', 'turn']).code, 2);
+  t.regex(
+    durable(place, ['log', '--usage', '--by', 'turn']).stdout,
+    /^started +task +turn +agent +calls +time +in /,
+  );
+});
+
 test('a record counts on the day it was made, a turn on the day it began, and a clock that goes back takes nothing away', (t) => {
   const common = { task: 'task', turn: 'turn', agent: 'agent' };
   const used = { type: 'usage.recorded', ...common, invocation: null, model: null, ...NONE, wallMs: 7 };
