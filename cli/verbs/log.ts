@@ -23,7 +23,8 @@ export async function run(context: VerbContext): Promise<number> {
   if (isUsage && (context.arguments.text('type') !== null || context.arguments.count('number') !== null))
     throw usage('--usage folds every event: it goes with --turn and a task, not with --type or -n');
   const by = context.arguments.text('by') ?? 'day';
-  if (!isUsage && context.arguments.text('by') !== null) throw usage('--by goes with --usage');
+  if (!isUsage && context.arguments.text('by') !== null)
+    throw usage('--by goes with --usage: git durable log --usage --by turn');
   const wanted = wantedType(context.arguments);
   const limit = context.arguments.count('number');
   return withStorage(context, async (storage) => {

@@ -89,7 +89,9 @@ function timeOf(expiresAt: Date | null): string | null {
   if (expiresAt === null) return null;
   const time = expiresAt.getTime();
   if (Number.isNaN(time) || time < 0 || time > LAST_TIME)
-    throw new DurableError('usage', { detail: 'a request expires between the years 1970 and 9999' });
+    throw new DurableError('usage', {
+      detail: 'a request expires between the years 1970 and 9999; give another time',
+    });
   return expiresAt.toISOString();
 }
 

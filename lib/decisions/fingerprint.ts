@@ -26,7 +26,7 @@ export function fingerprint(action: Action, task: string): string {
 export function exactBytes(what: string, text: string): Buffer {
   if (text.isWellFormed()) return Buffer.from(text, 'utf8');
   throw new DurableError('usage', {
-    detail: `${what} must be valid Unicode: a lone surrogate, or a byte that is not UTF-8, is in it`,
+    detail: `${what} must be valid Unicode: a lone surrogate, or a byte that is not UTF-8, is in it; write it without`,
   });
 }
 

@@ -143,7 +143,7 @@ async function goOn(repository: Repository, before: readonly JudgedEvent[]): Pro
       ({ type, fields }) => type === 'approval.resolved' && fields['approval'] === id,
     );
     const isUsed = idsOf(before, 'approval.consumed').includes(id);
-    const decision = String(answer?.fields['decision'] ?? 'pending');
+    const decision = answer === undefined ? 'pending' : String(answer.fields['decision']);
     const expected = isUsed || args === 'late' ? 'pending' : decision;
     const gated = await turn.gate(call(args));
     if (gated.state !== expected) findings.push(`'${args}' is ${gated.state} and not ${expected}`);

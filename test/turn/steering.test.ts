@@ -74,7 +74,7 @@ test('the same message reported twice is one event, and it stands when the agent
   await again.rewind({ target: turn.id });
   const { turns } = await again.conversation('steered');
   t.true(turns[0]?.items.every(({ rewound }) => rewound));
-  t.is(document<Line>(place, ['verify'])['ok'], true);
+  t.is(document(place, ['verify'])['ok'], true);
   await again.close();
 });
 
