@@ -8,18 +8,20 @@
  *   interrupted  no turn waits for recovery
  *
  * `mend` does what is safe without a decision: a lock of a proven-dead owner goes by the claim chain, a torn newest event is set
- * aside (lib/ledger/repair.ts). Recovery is a person's decision and is only named. A check that fails to look is a problem of its own.
+ * aside (lib/ledger/repair.ts), and a damaged ref of a lease or of contents is found again. Recovery is a person's decision and is only named. A check that fails to look is a problem of its own.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode, isDurableError, type DurableError } from './errors.js';
 import { errno } from './git/disk.js';
+import { CONTENTS_PREFIX } from './git/contents.js';
 import type { Storage } from './git/storage.js';
 import { fenceHealth } from './fence/health.js';
 import { healFences } from './fence/heal.js';
 import { readTicket } from './git/tickets.js';
 import { leaseOf, isDamage, LEASE_PREFIX, leaseRef, newestRecord, readLease } from './lease/record.js';
 import { workspaceId } from './lease/workspace.js';
+import { newestContents } from './ledger/contents-mend.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
 import { recoveryReport } from './recovery/report.js';
 
@@ -43,7 +45,7 @@ type Check = (storage: Storage, look: Look) => Promise<Problem[]>;
 /** Writes nothing. Never throws for what it finds. */
 export async function diagnose(storage: Storage, look: Look): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const check of [leases, ledgers, locks, fence, interrupted])
+  for (const check of [damagedLeases, ledgers, locks, fence, interrupted])
     problems.push(...(await looked(check, storage, look)));
   // What one check could not look past, another one may have met as well.
   return [...new Map(problems.map((one) => [`${one.code} ${one.detail}`, one])).values()];
@@ -60,7 +62,27 @@ export async function mend(storage: Storage): Promise<string[]> {
     const mended = await mendLease(storage, ref.slice(LEASE_PREFIX.length));
     if (mended) done.push(`put '${ref}' back to its newest record`);
   }
+  for (const ref of storage.refs.names(CONTENTS_PREFIX)) {
+    const mended = await mendContents(storage, ref.slice(CONTENTS_PREFIX.length));
+    if (mended) done.push(`put '${ref}' back to its newest commit`);
+  }
   return done;
+}
+
+/** A ref that holds no object id, from the contents that are here; where there are none it stays, and is named. */
+async function mendContents(storage: Storage, task: string): Promise<boolean> {
+  const ref = `${CONTENTS_PREFIX}${task}`;
+  try {
+    storage.refs.read(ref);
+    return false;
+  } catch (error) {
+    if (!hasCode(error, 'ref-damaged')) throw error;
+  }
+  const newest = await newestContents(storage, Ledger.open(storage, task));
+  if (newest === null || !storage.refs.mend(ref, newest)) return false;
+  const what = "the ref of the task's contents was damaged: it is at its newest commit again";
+  await observe(storage, task, { what, ref, before: null, after: newest });
+  return true;
 }
 
 /** From the newest record that is here; where there is none it stays, and is named. */
@@ -79,8 +101,9 @@ async function mendLease(storage: Storage, lease: string): Promise<boolean> {
       from === null
         ? storage.refs.mend(ref, oid)
         : (await storage.refs.update({ move: { ref, from, to: oid } })).moved;
+    const what = "the lease's ref was damaged: it is at its newest record again";
     if (isMended && record.task !== null)
-      await observe(storage, record.task, { ref, before: from, after: oid });
+      await observe(storage, record.task, { what, ref, before: from, after: oid });
     return isMended;
   }
 }
@@ -88,11 +111,10 @@ async function mendLease(storage: Storage, lease: string): Promise<boolean> {
 async function observe(
   storage: Storage,
   task: string,
-  seen: { readonly ref: string; readonly before: string | null; readonly after: string },
+  seen: { what: string; ref: string; before: string | null; after: string },
 ): Promise<void> {
-  const what = "the lease's ref was damaged: it is at its newest record again";
   await Ledger.open(storage, task).append(
-    () => [{ type: 'git.observed', turn: null, what, ...seen, process: null }],
+    () => [{ type: 'git.observed', turn: null, ...seen, process: null }],
     { lease: null, agent: 'doctor', workspace: null },
   );
 }
@@ -106,7 +128,8 @@ async function looked(check: Check, storage: Storage, look: Look): Promise<Probl
   }
 }
 
-async function leases(storage: Storage): Promise<Problem[]> {
+/** Leases whose ref or record cannot be read. */
+export async function damagedLeases(storage: Storage): Promise<Problem[]> {
   const problems: Problem[] = [];
   for (const ref of storage.refs.names(LEASE_PREFIX)) {
     const read = async (): Promise<Problem[]> => {
@@ -140,7 +163,7 @@ async function wholeLedger(ledger: Ledger): Promise<Problem[]> {
  * folded from, for who folds it anyway; else its newest event, one read a task.
  */
 export async function damagedRecords(storage: Storage, { states }: { states: boolean }): Promise<Problem[]> {
-  const problems = await leases(storage);
+  const problems = await damagedLeases(storage);
   for (const task of listTasks(storage)) {
     const ledger = Ledger.open(storage, task);
     const check = async (): Promise<Problem[]> =>

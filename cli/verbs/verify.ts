@@ -1,4 +1,5 @@
-/** `verify`: the chain, the objects and the epochs of one ledger or of all; 5 names the first bad event. */
+/** `verify`: the chain, the objects and the epochs of one ledger, or of all and every lease; 5 names the first bad event. */
+import { damagedLeases } from '../../lib/doctor.js';
 import { Ledger, listTasks } from '../../lib/ledger/ledger.js';
 import { EXIT } from '../exit.js';
 import { findTask } from '../address.js';
@@ -15,8 +16,12 @@ export async function run(context: VerbContext): Promise<number> {
       for (const task of tasks) results.push({ task, ...(await Ledger.open(storage, task).verify()) });
       return results;
     });
-    const findings = verified.flatMap((one) => one.findings);
-    const ok = verified.every((one) => one.ok);
+    const leases = prefix === null ? await damagedLeases(storage) : [];
+    const findings = [
+      ...verified.flatMap((one) => one.findings),
+      ...leases.map(({ code, detail }) => ({ task: null, seq: null, code, detail })),
+    ];
+    const ok = findings.length === 0;
     output.result(
       {
         ok,
@@ -36,7 +41,12 @@ export async function run(context: VerbContext): Promise<number> {
       },
     );
     for (const { task, seq, code, detail } of findings)
-      output.note(`task ${task}, event ${seq === null ? '?' : String(seq)}: ${code}, ${detail}`);
+      output.note(`${place(task, seq)}: ${code}, ${detail}`);
     return ok ? EXIT.done : EXIT.unverified;
   });
+}
+
+/** A lease is no task's: its ref stands in what is said of it. */
+function place(task: string | null, seq: number | null): string {
+  return task === null ? 'a lease' : `task ${task}, event ${seq === null ? '?' : String(seq)}`;
 }

@@ -207,7 +207,7 @@ for (const [kind, folder, name, bytes] of DAMAGED) {
     }
     t.deepEqual(events(place), before);
     t.is(document<{ interrupted: unknown[] }>(place, ['recover'], { codes: [3] }).interrupted.length, 1);
-    if (kind === 'ledger') t.is(durable(place, ['verify']).code, 5);
+    t.is(durable(place, ['verify']).code, 5);
     t.is(durable(place, ['run', '--', 'touch', 'ran']).code, kind === 'ledger' ? 3 : 1);
     if (kind === 'lease')
       t.is(problems(place).filter(({ fix }) => fix === 'git durable doctor --fix').length, 1);
@@ -226,3 +226,44 @@ for (const [kind, folder, name, bytes] of DAMAGED) {
     t.is(place.git('fsck', '--strict', '--no-dangling'), '');
   });
 }
+
+test('a torn ref of contents is found again by doctor --fix, with what was kept after the newest event', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['run', '--', 'sh', '-c', 'echo 2 > README']).code, 0);
+  t.is(durable(place, ['run', '--', 'sh', '-c', 'echo 3 > README']).code, 0);
+  const refs = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/checkpoints').split('\n');
+  for (const ref of refs) {
+    const value = place.git('rev-parse', ref);
+    for (const torn of ['', value.slice(0, 20)]) {
+      writeFileSync(join(place.dir, '.git', ref), torn);
+      t.is(durable(place, ['verify']).code, 5);
+      t.deepEqual(
+        problems(place).map(({ code, fix }) => [code, fix]),
+        [['ref-damaged', 'git durable doctor --fix']],
+      );
+      t.deepEqual(problems(place, '--fix'), []);
+      t.is(place.git('rev-parse', ref), value);
+    }
+  }
+  t.is(durable(place, ['verify']).code, 0);
+  t.is(events(place).filter(({ type }) => type === 'git.observed').length, refs.length * 2);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+});
+
+test('contents that are lost with their ref are named once the ref is mended', (t) => {
+  const place = scratch(t);
+  const first = document<{ checkpoint: string }>(place, ['checkpoint']).checkpoint;
+  place.write('README', '2\n');
+  const second = document<{ checkpoint: string }>(place, ['checkpoint']).checkpoint;
+  const ref = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/checkpoints');
+  for (const path of [`objects/${second.slice(0, 2)}/${second.slice(2)}`, `durable/journal/${second}`])
+    rmSync(join(place.dir, '.git', path));
+  writeFileSync(join(place.dir, '.git', ref), '');
+  const left = problems(place, '--fix');
+  t.is(place.git('rev-parse', ref), first);
+  t.deepEqual(
+    left.map(({ code }) => code),
+    ['contents-missing'],
+  );
+  t.true(left[0]?.detail.includes(second));
+});

@@ -7,6 +7,7 @@ import type { EventDraft } from '../../lib/event.js';
 import { openStorage } from '../../lib/git/storage.js';
 import { systemHost } from '../../lib/host.js';
 import { Ledger, openTask } from '../../lib/ledger/ledger.js';
+import { events } from '../helpers/events.js';
 import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -87,6 +88,25 @@ test('log -n N gives the last N, still oldest first; --type only those of the ty
     ['objective of alpha'],
   );
   t.is(durable(place, ['log', '-n', '0', '--json']).stdout, '');
+});
+
+test('log --turn gives exactly the events of that turn, by its id or the beginning of it', (t) => {
+  const place = scratch(t);
+  for (const text of ['one', 'two']) t.is(durable(place, ['run', '--objective', text, '--', 'true']).code, 0);
+  const all = events(place);
+  const starts = all.filter(({ type }) => type === 'turn.started');
+  t.deepEqual(
+    starts.map(({ objective }) => objective),
+    ['one', 'two'],
+  );
+  for (const { turn } of starts) {
+    const id = String(turn);
+    const wanted = all.filter((event) => event['turn'] === id);
+    t.true(wanted.length > 3);
+    t.deepEqual(events(place, '--turn', id), wanted);
+    t.deepEqual(events(place, '--turn', id.slice(0, 10)), wanted);
+    t.deepEqual(events(place, '--turn', id, '-n', '2'), wanted.slice(-2));
+  }
 });
 
 test('an unknown type, an unknown task and a count that is none are wrong usage', async (t) => {

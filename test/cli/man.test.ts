@@ -1,8 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { EXIT } from '../../cli/exit.js';
 import type { OptionDefinition } from '../../cli/verb.js';
 import { GLOBAL_OPTIONS, VERBS } from '../../cli/verbs.js';
+import { scratch } from '../helpers/scratch.js';
 
 const page = plain(readFileSync(new URL('../../../cli/man/git-durable.1', import.meta.url), 'utf8'));
 
@@ -76,4 +79,27 @@ test('the man page is of the version of the package', (t) => {
     version: string;
   };
   t.true(page.startsWith(`.TH GIT-DURABLE 1 "" "git-durable ${version}"`));
+});
+
+test('git durable --help through git shows the man page that npm installs, and durable --help needs none', (t) => {
+  const place = scratch(t);
+  const prefix = join(place.top, 'prefix');
+  const root = fileURLToPath(new URL('../../../', import.meta.url));
+  const options = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', prefix];
+  const installed = place.run('npm', ['install', '--global', ...options, root]);
+  t.is(installed.code, 0, installed.stderr);
+  // What man(1) does on a machine that may have none: the page of that name beside the folder of the program.
+  const bin = join(prefix, 'bin');
+  const shows = `#!/bin/sh\nfor page; do :; done\nexec cat "${prefix}/share/man/man1/$page.1"\n`;
+  writeFileSync(join(bin, 'man'), shows, { mode: 0o755 });
+  const env = { PATH: `${bin}:${place.env['PATH'] ?? ''}` };
+  const shown = place.run('git', ['durable', '--help'], { env });
+  t.deepEqual([shown.code, shown.stderr], [0, '']);
+  t.is(shown.stdout, readFileSync(join(root, 'cli/man/git-durable.1'), 'utf8'));
+  for (const name of ['durable', 'git-durable']) {
+    const { code, stdout } = place.run(name, ['--help'], { env });
+    t.is(code, 0);
+    t.regex(stdout, /durable VERB \[options\]/);
+  }
+  t.regex(place.run('git', ['durable', 'status', '--help'], { env }).stdout, /durable status/);
 });
