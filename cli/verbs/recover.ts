@@ -47,8 +47,8 @@ async function report(context: VerbContext, repository: Repository): Promise<num
   const found = await output.progress('looking', () => repository.recoveryReport({ all }));
   const interrupted = ofTurn(found, context.arguments.text('turn'));
   output.result({ interrupted: interrupted.map(documentOf) }, () => {
-    if (interrupted.length === 0) output.line('nothing was interrupted');
-    for (const turn of interrupted) describe(output, turn);
+    if (interrupted.length === 0) nothing(output);
+    for (const turn of interrupted) describe(output, turn, interrupted.length === 1);
   });
   return interrupted.length === 0 ? EXIT.done : EXIT.attention;
 }
@@ -70,9 +70,8 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const found = await repository.recoveryReport();
   if (found.interrupted.length === 0 && !takeOver) {
     ofTurn(found, turn);
-    const nothing = { turn: null, action, restored: [], removed: [], checkpoint: null };
-    output.result(nothing, () => {
-      output.line('nothing was interrupted');
+    output.result({ turn: null, action, restored: [], removed: [], checkpoint: null }, () => {
+      nothing(output);
     });
     return EXIT.done;
   }
@@ -97,6 +96,12 @@ function describeRepair(output: Output, done: RepairResult): void {
   ]);
   output.line(`turn ${done.turn} is recovered (${done.action})`);
   if (done.checkpoint !== null) output.line(`undo: git durable restore ${done.checkpoint}`);
+  output.line(`next: git durable show ${done.turn}`);
+}
+
+function nothing(output: Output): void {
+  output.line('nothing was interrupted');
+  output.line('next: git durable status');
 }
 
 /** The field names are a contract. */
@@ -142,7 +147,7 @@ const FILE_STYLE: Readonly<Record<string, Style>> = {
   untouched: 'dim',
 };
 
-function describe(output: Output, turn: InterruptedTurn): void {
+function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void {
   output.table([
     ['turn', { text: turn.turn, style: 'bold' }],
     ['objective', turn.objective],
@@ -165,24 +170,33 @@ function describe(output: Output, turn: InterruptedTurn): void {
     output,
     'pending approvals',
     turn.approvals.map((one) => [one.id, one.tool, argumentsText(one.args)]),
+    'answer: git durable approve ID, or git durable reject ID --feedback TEXT',
   );
   section(
     output,
     'still running',
     turn.orphans.map((one) => [String(one.pid), one.command]),
+    'a repair ends them first',
   );
   section(
     output,
     'git status says otherwise',
     turn.drift.map((path) => [displayPath(path)]),
+    'look: git status',
   );
+  const call = ['git durable', ...at(turn.workTree), 'recover'].join(' ');
+  const which = isOnly ? '' : ` --turn ${turn.turn}`;
   output.line();
   output.table([
-    ['next:', 'git durable recover --keep', 'leave every file as it is'],
-    ['', 'git durable recover --roll-back', 'every file to where it was'],
-    ['', 'git durable recover --roll-forward', 'every file to its intended content'],
+    ['next:', `${call} --keep${which}`, 'leave every file as it is'],
+    ['', `${call} --roll-back${which}`, 'every file to where it was'],
+    ['', `${call} --roll-forward${which}`, 'every file to its intended content'],
   ]);
 }
+
+/** As a shell takes it. */
+const at = (workTree: string | null): string[] =>
+  workTree === null ? [] : ['-C', `'${workTree.replaceAll("'", "'\\''")}'`];
 
 /** What a state cannot say in one word. */
 function explain(output: Output, { files, isSceneMissing, detectedBy }: InterruptedTurn): void {
@@ -209,8 +223,15 @@ const styled = (text: string, styles: Readonly<Record<string, Style>>): Cell => 
   return style === undefined ? { text } : { text, style };
 };
 
-function section(output: Output, title: string, rows: readonly (readonly (Cell | string)[])[]): void {
+/** `hint`: what can be done about the rows. */
+function section(
+  output: Output,
+  title: string,
+  rows: readonly (readonly (Cell | string)[])[],
+  hint?: string,
+): void {
   if (rows.length === 0) return;
   output.line(output.paint('bold', title));
   output.table(rows, '  ');
+  if (hint !== undefined) output.line(`  ${hint}`);
 }

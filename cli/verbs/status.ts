@@ -78,17 +78,17 @@ function describe(output: Output, status: Status): void {
   rows.push(['fence', fence.mode]);
   for (const problem of fence.problems) rows.push([{ text: 'problem', style: 'yellow' }, problem]);
   output.table(rows);
-  const next = nextCommand(status);
-  if (next !== null) output.line(`next: ${next}`);
+  output.line(`next: ${nextCommand(status)}`);
 }
 
 const counted = (count: number, what: string): Cell =>
   count === 0 ? { text: 'none', style: 'dim' } : { text: `${String(count)} ${what}`, style: 'yellow' };
 
-function nextCommand(status: Status): string | null {
+function nextCommand(status: Status): string {
   if (status.interrupted.length > 0) return 'git durable recover';
   if (status.approvals > 0) return 'git durable approvals';
   if (status.conflicts > 0) return 'git durable conflicts';
+  if (status.fence.problems.length > 0) return 'git durable doctor';
   if (status.lease === null) return 'git durable run -- CMD';
-  return status.turn === null ? null : `git durable log --turn ${status.turn.id}`;
+  return status.turn === null ? 'git durable lease' : `git durable log --turn ${status.turn.id}`;
 }

@@ -22,6 +22,8 @@ export interface InterruptedTurn {
   readonly detectedBy: 'keeper' | 'recover' | 'library';
   readonly invocations: readonly ReportedInvocation[];
   readonly files: readonly ReportedFile[];
+  /** The folder to repair it from; null: the one that was asked. */
+  readonly workTree: string | null;
   /** Pending ones, oldest first. */
   readonly approvals: readonly ReportedApproval[];
   readonly orphans: readonly ReportedOrphan[];

@@ -93,6 +93,7 @@ async function documentOf(
       return { id: call.id, tool: call.tool, state: one, summary: call.summary };
     }),
     files: findings.files.map(reportedFile),
+    workTree: open.isOfHere ? null : (open.record?.workTree ?? null),
     approvals,
     orphans: orphansOf(context.storage, open),
     isSceneMissing: needsScene(turn) && sceneOf(turn) === null,

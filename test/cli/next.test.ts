@@ -1,0 +1,71 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { processesNaming, until } from '../helpers/processes.js';
+import { durable, PROGRAM, startDurable } from '../helpers/program.js';
+import { scratch, type Ran, type Scratch } from '../helpers/scratch.js';
+
+/** What the last `next:` and the lines under it say to type. */
+function said(text: string): string[] {
+  const lines = text.split('\n');
+  const from = lines.findLastIndex((line) => line.startsWith('next: '));
+  return lines
+    .slice(from)
+    .map((line) => /^(?:next: | {5}) *(git durable .*?)(?: {2}.*)?$/.exec(line)?.[1])
+    .filter((line) => line !== undefined);
+}
+
+/** Typed into a shell with `git durable` on PATH. */
+function typed(place: Scratch, line: string): Ran {
+  const bin = join(place.top, 'bin');
+  mkdirSync(bin, { recursive: true });
+  const script = `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`;
+  writeFileSync(join(bin, 'git-durable'), script, { mode: 0o755 });
+  return place.run('sh', ['-c', line], { env: { PATH: `${bin}${delimiter}${place.env['PATH'] ?? ''}` } });
+}
+
+async function interrupt(t: ExecutionContext, place: Scratch, dir: string): Promise<void> {
+  const words = ['run', '--', 'sh', '-c', 'echo changed > README; echo on; read -r _'];
+  const running = startDurable(t, place, words, { cwd: dir });
+  t.is(await running.line(), 'on', running.said);
+  process.kill(running.pid, 'SIGKILL');
+  await running.ended;
+  running.child.stdin.end('\n');
+  await until('the keeper is gone', () => processesNaming(dir).length === 0);
+}
+
+test('what status and recover say to type next works as it stands, from an idle work tree to a repaired one', async (t) => {
+  const place = scratch(t);
+  t.deepEqual(said(durable(place, ['status']).stdout), ['git durable run -- CMD']);
+  t.deepEqual(said(durable(place, ['recover']).stdout), ['git durable status']);
+  await interrupt(t, place, place.dir);
+  const [next = ''] = said(durable(place, ['status']).stdout);
+  t.is(next, 'git durable recover');
+  const report = typed(place, next);
+  t.is(report.code, 3);
+  t.deepEqual(
+    said(report.stdout),
+    ['--keep', '--roll-back', '--roll-forward'].map((how) => `git durable recover ${how}`),
+  );
+  const repaired = typed(place, said(report.stdout)[1] ?? '');
+  t.is(repaired.code, 0, repaired.stderr);
+  t.is(readFileSync(join(place.dir, 'README'), 'utf8'), 'hello\n');
+  const [show = ''] = said(repaired.stdout);
+  t.regex(typed(place, show).stdout, /recovered/);
+  const undo = /^undo: (git durable restore [0-9a-f]+)$/m.exec(repaired.stdout)?.[1] ?? '';
+  t.is(typed(place, undo).code, 0);
+  t.is(readFileSync(join(place.dir, 'README'), 'utf8'), 'changed\n');
+});
+
+test('of an interrupted turn in another work tree recover says what to type there', async (t) => {
+  const place = scratch(t);
+  const linked = join(place.top, 'linked');
+  place.git('worktree', 'add', '-q', linked);
+  await interrupt(t, place, linked);
+  t.deepEqual(said(durable(place, ['recover']).stdout), ['git durable status']);
+  const [, back = ''] = said(durable(place, ['recover', '--all']).stdout);
+  t.regex(back, /^git durable -C '.*' recover --roll-back$/);
+  const repaired = typed(place, back);
+  t.is(repaired.code, 0, repaired.stderr);
+  t.is(readFileSync(join(linked, 'README'), 'utf8'), 'hello\n');
+});
