@@ -80,7 +80,7 @@ export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promi
     approvals: [],
     orphans: [],
     isSceneMissing: false,
-    workTree: cut.isOfHere ? null : (cut.record.workTree ?? null),
+    workTree: cut.isOfHere ? null : cut.record.workTree,
     gitStatusMatches: drift.length === 0,
     drift,
   };
