@@ -1,5 +1,6 @@
 /** A checked claim for people: the verdict, what makes it false, and the evidence, each list cut at 20. */
-import type { ClaimCheck, ClaimVerdict } from '../lib/decisions/claim.js';
+import type { Check } from '../lib/decisions/check.js';
+import type { ClaimVerdict } from '../lib/decisions/claim.js';
 import type { ClaimFinding, CommandEvidence, FileEvidence } from '../lib/decisions/claim-verdict.js';
 import { displayPath } from '../lib/git/path.js';
 import type { Cell, Output, Style } from './output.js';
@@ -34,7 +35,7 @@ const RESULTS: Readonly<Record<FileEvidence['result'] | CommandEvidence['result'
 
 const MOST = 20;
 
-export function describeCheck(output: Output, check: ClaimCheck): void {
+export function describeCheck(output: Output, check: Check): void {
   head(output, check);
   list(
     output,
@@ -63,7 +64,7 @@ export function describeCheck(output: Output, check: ClaimCheck): void {
   next(output, check);
 }
 
-function head(output: Output, check: ClaimCheck): void {
+function head(output: Output, check: Check): void {
   const { text, style } = VERDICTS[check.verdict];
   const source =
     check.source === null ? '' : ` (${check.source === 'text' ? 'final text' : 'structured claim'})`;
@@ -74,11 +75,16 @@ function head(output: Output, check: ClaimCheck): void {
     ['objective', check.objective],
     ['tree', treeText(check)],
   ];
+  if (check.note.commit !== null)
+    rows.push([
+      'commit',
+      `${check.note.commit}  ${check.note.written ? 'with its note' : 'without its note'}`,
+    ]);
   if (check.ranCount > 0) rows.push(['calls', `${String(check.ranCount)} ran a command`]);
   output.table(rows.map(([name, cell]) => [{ text: name, style: 'dim' }, cell]));
 }
 
-function treeText({ tree: { changed, since } }: ClaimCheck): string {
+function treeText({ tree: { changed }, changedSince: since }: Check): string {
   const files = (count: number): string => `${String(count)} ${count === 1 ? 'file' : 'files'}`;
   const own =
     changed === null ? 'a checkpoint of the turn is not there' : `${files(changed)} changed by its end`;
@@ -106,9 +112,12 @@ const shown = (code: ClaimFinding['code'], subject: string): string =>
 const codeOf = ({ exit, as }: CommandEvidence): string =>
   `claimed to ${as === 'ran' ? 'have been run' : 'pass'}${exit === null ? '' : `, exit ${String(exit)}`}`;
 
-function next(output: Output, { tree, verdict, turn }: ClaimCheck): void {
+function next(output: Output, { tree, verdict, turn, note }: Check): void {
   output.line();
   if (verdict === 'does-not-hold' && tree.baseline !== null && tree.after !== null)
     output.line(`next: git durable diff ${tree.baseline.slice(0, 12)} ${tree.after.slice(0, 12)}`);
+  else if (note.commit !== null && !note.written)
+    output.line(`next: git durable check ${turn.slice(0, 12)} --note`);
+  else if (note.commit !== null) output.line(`next: git log -1 --notes=durable ${note.commit.slice(0, 12)}`);
   else output.line(`next: git durable show ${turn.slice(0, 12)}`);
 }

@@ -119,6 +119,9 @@ const STATE: readonly VerbDefinition[] = [
     name: 'check',
     describe: 'Hold what a turn claims at its end against its baseline and its events',
     positionals: [maybe('turn', 'The turn; default: the newest finished one of this work tree')],
+    options: {
+      note: flag('Write it as a note on the commit that contains the work, if it is not there yet'),
+    },
     load: () => import('./verbs/check.js'),
   },
   {

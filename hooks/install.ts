@@ -1,7 +1,8 @@
 /**
  * What `init` puts into a repository, and `uninstall`, which takes away that and all that turns have put beside it.
  *
- * Installed are the workspace id (`<git dir>/durable/workspace`) and the fence's hooks with their settings (lib/fence/hooks.ts);
+ * Installed are the workspace id (`<git dir>/durable/workspace`), the fence's hooks with their settings (lib/fence/hooks.ts) and
+ * a value of `notes.rewriteRef` (rewrite-ref.ts);
  * nothing of an agent's yet. Order of an uninstall: nobody's turn is open · with `purge` the refs, in one transaction of git · the work tree's own files · with the
  * last work tree that has an id what all share · the proof: what is still there is looked for and named. Killed in
  * between, it is simply done again.
@@ -13,9 +14,11 @@ import { existsSync, lstatSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fsExtra from 'fs-extra';
 import { diskError, errno, namesIn } from '../lib/git/disk.js';
+import { NOTES_REF } from '../lib/decisions/note.js';
 import { dropKeeps } from '../lib/git/keep.js';
 import { installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
+import { followRewrites, forgetRewrites } from './rewrite-ref.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
 import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lib/lease/record.js';
 import { heldBy, unprovenBy } from '../lib/lease/refusal.js';
@@ -49,6 +52,7 @@ export async function install(storage: Storage, options: InstallOptions): Promis
   }
   const workspace = workspaceId(storage, { create: true });
   const hooks = await installHooks(storage, options.fence);
+  await followRewrites(storage);
   return { workspace, created: present === null, files: [...own, ...hooks] };
 }
 
@@ -63,7 +67,7 @@ export interface Uninstalled {
 
 /** What a git dir shares between its work trees, by name in `<common git dir>/durable/`. */
 const SHARED = ['hooks', 'journal', 'tickets', 'claims', 'torn', 'inbox', 'cache'];
-const NAMESPACES = ['refs/durable/', 'refs/durable-remote/', 'refs/notes/durable'];
+const NAMESPACES = ['refs/durable/', 'refs/durable-remote/'];
 const FOLDERS = ['refs/durable', 'refs/durable-remote'];
 
 /** Errors: 'lease-held' while a turn or an operation is open, 'lease-unproven' when nobody knows, 'git-failed', the disk's. */
@@ -78,6 +82,7 @@ export async function uninstall(
   for (const record of dead) dropMaintenance(storage, record.holder.pid);
   const refs = options.purge ? await purgeRefs(storage) : [];
   const hooks = await removeHooks(storage, others.length === 0);
+  if (others.length === 0) await forgetRewrites(storage);
   const removed = [...refs, ...hooks, ...(await removeFiles(storage, others.length === 0))];
   const wanted = others.length === 0 ? [layout.local, layout.shared] : [join(layout.local, 'workspace')];
   const residue = wanted.filter((path) => isThere(path));
@@ -150,7 +155,10 @@ async function purgeRefs(storage: Storage): Promise<string[]> {
 }
 
 function listRefs(storage: Storage): Map<string, string> {
-  return new Map(NAMESPACES.flatMap((prefix) => [...storage.refs.list(prefix)]));
+  // By its whole name: `refs/notes/durable-goods` is somebody else's.
+  const notes = storage.refs.read(NOTES_REF);
+  const own = NAMESPACES.flatMap((prefix) => [...storage.refs.list(prefix)]);
+  return new Map(notes === null ? own : [...own, [NOTES_REF, notes]]);
 }
 
 const refFolders = (storage: Storage): string[] =>

@@ -33,7 +33,8 @@ export type { Restored, RestoreRequest } from './files/restore.js';
 export type { Storage } from './git/storage.js';
 export type { ListedApproval, Resolution } from './decisions/approval.js';
 export type { Comparison, ListedConflict, Side } from './decisions/conflict.js';
-export type { CheckRequest, ClaimCheck, ClaimVerdict } from './decisions/claim.js';
+export type { Check, CheckRequest } from './decisions/check.js';
+export type { ClaimCheck, ClaimVerdict } from './decisions/claim.js';
 export type { Claim } from './decisions/claim-shape.js';
 export type { ConflictAnswer, ResolvedConflict } from './turn/resolve.js';
 export type {

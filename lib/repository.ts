@@ -18,7 +18,7 @@ import {
   type ListedApproval,
   type Resolution,
 } from './decisions/approval.js';
-import { checkClaim, type CheckRequest, type ClaimCheck } from './decisions/claim.js';
+import { check, type Check, type CheckRequest } from './decisions/check.js';
 import {
   conversation,
   lastTask,
@@ -194,10 +194,10 @@ export class Repository {
 
   /**
    * Holds what a turn says of itself at its end (its claim, or its final text) against its baseline and its events. Default: the
-   * newest finished turn of this work tree. Reads only. Errors: 'not-found', 'ambiguous'.
+   * newest finished turn of this work tree. Reads only, but with `note`. Errors: 'not-found', 'ambiguous'.
    */
-  async check(request: CheckRequest = {}): Promise<ClaimCheck> {
-    return checkClaim(this.storage, request);
+  async check(request: CheckRequest = {}): Promise<Check> {
+    return check(this.storage, request);
   }
 
   tasks(): string[] {

@@ -1,5 +1,5 @@
 /** `check [TURN]`: what a turn claims at its end, held against its baseline and its events; 5 when it does not hold. */
-import type { ClaimCheck } from '../../lib/decisions/claim.js';
+import type { Check } from '../../lib/decisions/check.js';
 import { DurableError } from '../../lib/errors.js';
 import { displayPath } from '../../lib/git/path.js';
 import type { Storage } from '../../lib/git/storage.js';
@@ -15,7 +15,9 @@ export async function run(context: VerbContext): Promise<number> {
   const word = context.arguments.text('turn');
   return withRepository(context, async (repository) => {
     const turn = word === null ? null : await turnOf(context, repository.storage, word);
-    const check = await output.progress('checking', () => repository.check(turn === null ? {} : { turn }));
+    const check = await output.progress('checking', () =>
+      repository.check({ note: context.arguments.flag('note'), ...(turn === null ? {} : { turn }) }),
+    );
     output.result(documentOf(check), () => {
       describeCheck(output, check);
     });
@@ -35,10 +37,11 @@ async function turnOf({ output }: VerbContext, storage: Storage, word: string): 
 }
 
 /** The field names are a contract. */
-function documentOf(check: ClaimCheck): unknown {
-  const { ran, ...more } = check;
+function documentOf(check: Check): unknown {
+  const { ran, changedSince, tree, ...more } = check;
   return {
     ...more,
+    tree: { ...tree, since: changedSince },
     missing: check.missing.map((said) => displayPath(said)),
     ran: ran.map(({ invocation, line, state, exit }) => ({ invocation, command: line, state, exit })),
   };

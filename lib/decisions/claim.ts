@@ -1,20 +1,17 @@
 /**
- * `check`: a turn's final result held against its baseline and its events.
+ * A turn's final result held against its baseline and its events.
  *
- *     const { verdict, findings } = await checkClaim(storage, { turn });
+ *     const { verdict, findings } = await checkTurn(storage, record);
  *
  * What is claimed comes from the structured claim of the turn's end, else from its final text (claim-text.ts); it is judged by what
  * is on record (claim-verdict.ts), as of the turn's last checkpoint, and never by what somebody did to the tree since. Reads only.
  * Of a tree as large as you like the lists are bounded, and their true lengths are beside them.
  */
 import type { Event } from '../event.js';
-import { diffCheckpoints } from '../files/diff.js';
-import { hasCode } from '../errors.js';
 import type { Storage } from '../git/storage.js';
-import { workspaceId } from '../lease/workspace.js';
 import type { RecordedCommand } from './claim-commands.js';
 import { commandsOf, factsOf, treesOf } from './claim-facts.js';
-import { findTurn, type TurnRecord } from './claim-turn.js';
+import type { TurnRecord } from './claim-turn.js';
 import { saidBy, type SaidByTurn } from './claim-said.js';
 import {
   judge,
@@ -62,29 +59,12 @@ export interface ClaimCheck {
     readonly after: string | null;
     /** Files that differ between the two; null when one of them is not there. */
     readonly changed: number | null;
-    /** Files that differ between the claim's moment and now; null when that cannot be seen from here. */
-    readonly since: number | null;
   };
 }
 
 const MOST = 1000;
 
-export interface CheckRequest {
-  /** A turn's id or a prefix; default: the newest finished turn of this work tree. */
-  readonly turn?: string;
-}
-
-/** Errors: 'not-found', 'ambiguous', 'ledger-damaged', 'object-damaged'. */
-export async function checkClaim(storage: Storage, request: CheckRequest = {}): Promise<ClaimCheck> {
-  const workspace = workspaceId(storage, { create: false });
-  const record = await findTurn(storage, request.turn ?? null, workspace);
-  const check = await checkTurn(storage, record);
-  const isHere = workspace !== null && record.turn.started.event.workspace === workspace;
-  const since = isHere ? await changedSince(storage, check.tree.after) : null;
-  return { ...check, tree: { ...check.tree, since } };
-}
-
-/** The same without a look at the work tree as it is now. */
+/** Errors: 'ledger-damaged', 'object-damaged'. */
 export async function checkTurn(storage: Storage, record: TurnRecord): Promise<ClaimCheck> {
   const { turn } = record;
   const trees = await treesOf(storage, record);
@@ -120,7 +100,6 @@ export async function checkTurn(storage: Storage, record: TurnRecord): Promise<C
       baseline: trees.baseline,
       after: trees.after,
       changed: trees.differences?.length ?? null,
-      since: null,
     },
   };
 }
@@ -145,15 +124,4 @@ function verdictOf(said: SaidByTurn | null, findings: readonly ClaimFinding[]): 
   const { changed, unchanged, commands, testsPass, isStructured } = said.claimed;
   const claims = changed.length + unchanged.length + commands.length + (testsPass || isStructured ? 1 : 0);
   return claims === 0 ? 'nothing-claimed' : 'holds';
-}
-
-/** Null where the checkpoint is gone. */
-async function changedSince(storage: Storage, after: string | null): Promise<number | null> {
-  if (after === null) return null;
-  try {
-    return (await diffCheckpoints(storage, after)).length;
-  } catch (error) {
-    if (hasCode(error, 'object-missing')) return null;
-    throw error;
-  }
 }

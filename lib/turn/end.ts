@@ -1,9 +1,11 @@
 /**
  * The end of a turn. Order: what it says of itself is kept · what it left is snapshotted · `turn.finished` and `lease.released` in one ref move · the lease
- * freed · the fence taken down · the journal packed when it has grown. Killed after the move, the turn is finished and the lease, whose holder is
+ * freed · the fence taken down · a note on the commit that has the
+ * work, if the turn made one · the journal packed when it has grown. Killed after the move, the turn is finished and the lease, whose holder is
  * dead, is free for the next one; killed before it, the turn is interrupted.
  */
 import { encodeClaim, type Claim } from '../decisions/claim-shape.js';
+import { headOf, noteAtEnd } from '../decisions/note.js';
 import type { EventOf, ProcessRecord } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { lowerFence } from '../fence/index-lock.js';
@@ -32,6 +34,8 @@ export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<vo
   await recordObserved(context);
   const checkpoint = end.checkpoint === false ? null : await endCheckpoint(context);
   const survivors = await survivorsOf(context);
+  // While the fence stands: afterwards a person may move it.
+  const head = headOf(context.storage);
   await context.append(() => [
     {
       type: 'turn.finished',
@@ -47,6 +51,7 @@ export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<vo
   ]);
   await context.held.release();
   lowerFence(context.storage, context.turn);
+  await noteAtEnd(context.storage, context.ledger, head);
   await packJournal(context.storage);
   sweepLitter(context.storage);
 }

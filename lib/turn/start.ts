@@ -7,6 +7,7 @@
  * work is never passed over: 'recovery-needed' names it. A start that fails gives its lease back.
  */
 import { createHash } from 'node:crypto';
+import { noteBefore } from '../decisions/note.js';
 import { DurableError, hasCode } from '../errors.js';
 import type { Recorded } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
@@ -61,6 +62,7 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
   const key = options.key ?? freshId(storage.host);
   const task = await chooseTask(storage, options, workspace);
   await refuseClaimed(storage, task, key);
+  await noteBefore(storage, workspace);
   const marker = turnOptions.marker ?? freshMarker(storage, workspace);
   const turn = freshId(storage.host);
   const held = await fencedAcquire(storage, options, { key, task, turn, marker });

@@ -32,7 +32,7 @@ test('a reading verb writes nothing where nothing was ever recorded', (t) => {
   for (const words of READING) unchanged(t, place, words);
 });
 
-test('a reading verb writes nothing beside a ledger, and neither do show, diff and restore --dry-run', (t) => {
+test('a reading verb writes nothing beside a ledger, and neither do show, diff, check and restore --dry-run', (t) => {
   const place = scratch(t);
   t.is(durable(place, ['run', '--', 'sh', '-c', 'echo 2 > README']).code, 0);
   const { checkpoint } = document<{ checkpoint: string }>(place, ['checkpoint']);
@@ -42,6 +42,7 @@ test('a reading verb writes nothing beside a ledger, and neither do show, diff a
     ['show', checkpoint],
     ['diff', checkpoint],
     ['restore', checkpoint, '--dry-run'],
+    ['check'],
   ])
     unchanged(t, place, words);
 });
