@@ -6,14 +6,23 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, ftruncateSync, lstatSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  ftruncateSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openRepository, type Change, type Turn } from '../../lib/index.js';
+import { hasCode, openRepository, type Change, type Turn } from '../../lib/index.js';
 import { Chance } from './chance.js';
 import { find } from './processes.js';
 import { Recorder, type Intention, type Line, type Phase } from './record.js';
-import { FORMATTED_FILE, MIXED, OLD_SYMBOL } from './scratch.js';
+import { CONTESTED, FORMATTED_FILE, MIXED, OLD_SYMBOL } from './scratch.js';
 import { PIECES, writeScript, type Act } from './script.js';
 import { sha256 } from './tree.js';
 import {
@@ -87,6 +96,7 @@ async function perform(step: Step): Promise<void> {
 
 const ACTS = {
   approval: askApproval,
+  conflict: meetConflict,
   background: startBackground,
   failed: failCall,
   denied: denyCall,
@@ -108,6 +118,22 @@ async function askApproval(step: Step): Promise<void> {
     summary: summaryOf(step.at, step.act),
   });
   note(step, 'after', { facts: { ...facts, approval, fingerprint } });
+}
+
+/** Read, changed by somebody else, and then to be written: the product has to refuse that, and to keep both sides. */
+async function meetConflict(step: Step): Promise<void> {
+  const { path, theirs, mine } = CONTESTED;
+  step.turn.read(path);
+  note(step, 'before');
+  writeFileSync(join(step.dir, path), theirs);
+  try {
+    await step.turn.transaction([{ kind: 'write', path, bytes: Buffer.from(mine) }]);
+  } catch (error) {
+    if (!hasCode(error, 'conflict') || error.fields.conflict === null) throw error;
+    note(step, 'after', { facts: { conflict: error.fields.conflict } });
+    return;
+  }
+  throw new Error('a write over what somebody else had changed was not refused');
 }
 
 async function startBackground(step: Step): Promise<void> {

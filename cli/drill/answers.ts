@@ -50,12 +50,23 @@ const recover = v.object({ interrupted: v.array(interrupted) });
 const status = v.object({
   interrupted: v.array(v.object({ id: v.string(), task: v.string() })),
   approvals: v.number(),
+  conflicts: v.number(),
   orphans: v.number(),
 });
 
 const approvals = v.object({
   pending: v.array(v.object({ ...approval.entries, task: v.string(), turn: v.string(), cwd: v.string() })),
 });
+
+const conflicts = v.object({
+  open: v.array(v.object({ id: v.string(), path: v.string(), state: v.string() })),
+});
+
+const side = v.object({ text: nullableText });
+
+const compared = v.object({ id: v.string(), base: side, theirs: side, mine: side, now: side });
+
+const answered = v.object({ id: v.string(), decision: v.string() });
 
 /** The turn's first event, as `log` shows it: what the turn stands on. */
 const started = v.object({
@@ -75,6 +86,7 @@ const verified = v.object({ ok: v.boolean(), findings: v.array(v.unknown()) });
 
 export type Interrupted = v.InferOutput<typeof interrupted>;
 export type ReportedFile = Interrupted['files'][number];
+export type Compared = v.InferOutput<typeof compared>;
 export type Repaired = v.InferOutput<typeof repaired>;
 
 export interface Answered<T> {
@@ -90,6 +102,9 @@ export interface Answers {
   readonly status: Answered<v.InferOutput<typeof status>>;
   readonly approvals: Answered<v.InferOutput<typeof approvals>>;
   readonly started: Answered<v.InferOutput<typeof started>>;
+  readonly conflicts: Answered<v.InferOutput<typeof conflicts>>;
+  /** The comparison of each open conflict. */
+  readonly compared: readonly Answered<Compared>[];
 }
 
 export class Product {
@@ -103,12 +118,28 @@ export class Product {
   }
 
   async answers(): Promise<Answers> {
+    const open = await this.conflicts();
+    const sides: Answered<Compared>[] = [];
+    for (const { id } of open.document.open)
+      sides.push(await this.#ask(compared, ['conflicts', id, '--json']));
     return {
       recover: await this.#ask(recover, ['recover', '--json']),
       status: await this.#ask(status, ['status', '--json']),
       approvals: await this.#ask(approvals, ['approvals', '--json']),
       started: await this.#ask(started, ['log', '--type', 'turn.started', '--json']),
+      conflicts: open,
+      compared: sides,
     };
+  }
+
+  conflicts(): Promise<Answers['conflicts']> {
+    return this.#ask(conflicts, ['conflicts', '--json']);
+  }
+
+  /** As a person answers; a rejection with this text. */
+  answer(id: string, feedback: string | null): Promise<Answered<v.InferOutput<typeof answered>>> {
+    const words = feedback === null ? ['approve', id] : ['reject', id, '--feedback', feedback];
+    return this.#ask(answered, [...words, '--json']);
   }
 
   recover(): Promise<Answered<v.InferOutput<typeof recover>>> {

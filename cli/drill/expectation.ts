@@ -154,7 +154,7 @@ function cutShort(before: Leaf | undefined, expected: Leaf, now: Leaf): boolean 
   return false;
 }
 
-const NO_CALLS: readonly string[] = ['turn', 'background', 'transaction', 'delete', 'mixed'];
+const NO_CALLS: readonly string[] = ['turn', 'background', 'conflict', 'transaction', 'delete', 'mixed'];
 
 /** Whether the product records the act as an invocation. */
 export function isCall(act: ActRecord): boolean {

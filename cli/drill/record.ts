@@ -42,6 +42,7 @@ const line = v.strictObject({
       turn: v.optional(v.string()),
       task: v.optional(v.string()),
       approval: v.optional(v.string()),
+      conflict: v.optional(v.string()),
       fingerprint: v.optional(v.string()),
       tool: v.optional(v.string()),
       /** Exact arguments as JSON text. */

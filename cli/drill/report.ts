@@ -44,10 +44,20 @@ const QUESTIONS: readonly Question[] = [
   {
     check: 'approvalIntact',
     text: 'Is the approval still there?',
-    answer: ({ approvals: [asked] }) =>
+    answer: ({ approvals: [asked] }, { answered }) =>
       asked === undefined
         ? ['none had been asked for']
-        : [`yes: ${asked.tool} ${shortened(JSON.stringify(asked.args))}`],
+        : [`yes: ${asked.tool} ${shortened(JSON.stringify(asked.args))}`, BECAME[answered.decision]],
+  },
+  {
+    check: 'conflictIntact',
+    text: 'Is the conflict still open?',
+    answer: (_, { answers }) =>
+      answers.conflicts.document.open.length === 0
+        ? ['none had been met']
+        : answers.conflicts.document.open.map(
+            ({ path }) => `yes: ${path}, with both sides; no other path waits`,
+          ),
   },
   {
     check: 'gitStatusMatches',
@@ -72,6 +82,12 @@ const QUESTIONS: readonly Question[] = [
     answer: (_, { checks }) => repaired(checks.rolledForwardExactly, 'every byte as it was intended'),
   },
 ];
+
+const BECAME = {
+  approved: 'approved while the agent was dead, and used once by the one that came after',
+  rejected: 'rejected while the agent was dead, and told to the one that came after',
+  pending: 'it waits for the one that came after',
+} as const;
 
 function repaired(complaints: readonly string[], passed: string): readonly string[] {
   return complaints.length === 0 ? [passed] : complaints;
@@ -105,6 +121,7 @@ const HEADINGS: { readonly [C in Check]: string } = {
   knowsInterrupted: 'turn',
   reportsFiles: 'files',
   approvalIntact: 'approval',
+  conflictIntact: 'conflict',
   gitStatusMatches: 'status',
   orphanFound: 'orphan',
   rolledBackExactly: 'back',

@@ -1,5 +1,6 @@
 /**
- * One round: a fresh repository, a scripted agent, a kill, the answers of fresh processes, two repairs, and the judgement.
+ * One round: a fresh repository, a scripted agent, a kill, the answers of fresh processes, in most rounds a person's answer to the
+ * request that stands, two repairs, a successor that asks again, and the judgement.
  *
  * The two repairs start from the same bytes in the same folder: after the first one the state of the kill is put back
  * from a copy. A second folder would not do: a copied git dir has another inode and is another workspace for the product
@@ -11,6 +12,7 @@ import { join } from 'node:path';
 import { readUserState, repairAndJudge, repairedTree, type Direction } from './aftermath.js';
 import { Product, type Answers } from './answers.js';
 import { Chance } from './chance.js';
+import { conflictIntact } from './contested.js';
 import { foldRecord, mustBeKnown, storiesOf, verdictOf, type ActRecord, type Trees } from './expectation.js';
 import { gone, killedAgent, type Build, type RoundPlan, type Stage } from './kill.js';
 import * as judge from './judge.js';
@@ -18,14 +20,16 @@ import { choosePlanting, plant, type Planting } from './plant.js';
 import { end, processes, type Seen } from './processes.js';
 import { readRecord } from './record.js';
 import { git, INSTRUCTION_FILES, makeScratch, type ScratchRepository } from './scratch.js';
+import { answerForTheDead, answerHonoured, conflictHeld, playSuccessor, type Answered } from './successor.js';
 import { difference, readFolders, readTree, type Tree } from './tree.js';
 import { backgroundCommand } from './wording.js';
 
-/** The questions of a round, in the order of CLI.md. */
+/** The questions of a round, in their order. */
 export const CHECKS = [
   'knowsInterrupted',
   'reportsFiles',
   'approvalIntact',
+  'conflictIntact',
   'gitStatusMatches',
   'orphanFound',
   'rolledBackExactly',
@@ -43,6 +47,8 @@ export interface Round {
   readonly checks: Checks;
   readonly facts: judge.Facts;
   readonly answers: Answers;
+  /** What a person said while the agent was dead. */
+  readonly answered: Answered;
 }
 
 /** Throws when the drill itself cannot go on (the agent fails by itself, a verb prints no document). */
@@ -94,20 +100,25 @@ async function played(stage: Scene): Promise<Round> {
   const answers = await product.answers();
   const moved = difference(trees.now, readTree(repository.dir));
   await gone(keeper, 'the keeper');
+  const answered = await answerForTheDead(product, answers, chance.split('answer'));
   const repairs = await bothRepairs({ stage, product, facts, answers, trees, folders, user });
+  const { agent } = stage.build;
+  const sequel = await playSuccessor({ agent, repository }, product, judge.factOf(facts, 'turn')?.task ?? '');
   return {
     plan,
     killedAfter: lastWords(acts),
     planted,
     facts,
     answers,
+    answered,
     checks: {
       knowsInterrupted: judge.knowsInterrupted(facts, answers),
       reportsFiles: [
         ...judge.reportsFiles(facts, answers),
         ...moved.map((path) => `a question changed '${path}'`),
       ],
-      approvalIntact: judge.approvalIntact(facts, answers),
+      approvalIntact: [...judge.approvalIntact(facts, answers), ...answerHonoured(acts, answered, sequel)],
+      conflictIntact: [...conflictIntact(facts, answers), ...conflictHeld(answers, sequel)],
       gitStatusMatches: judge.gitStatusMatches(facts, answers),
       orphanFound: judge.orphanFound(facts, answers),
       ...repairs,

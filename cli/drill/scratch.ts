@@ -50,6 +50,13 @@ export const MIXED = {
   link: 'docs/latest.md',
   target: 'config.md',
 } as const;
+/** The user's own, not tracked: somebody changes it after the agent has read it, and before it writes. */
+export const CONTESTED = {
+  path: 'notes/plan.txt',
+  base: 'one\ntwo\nthree\n',
+  theirs: 'one\ntwo, by somebody else\nthree\n',
+  mine: 'one\nTWO\nthree\n',
+} as const;
 /** Tracked, and never touched by the turn: drift is planted here. */
 export const BYSTANDERS = ['LICENSE.txt', 'src/keep.ts', 'packages/core/table.csv'] as const;
 
@@ -142,6 +149,7 @@ function leaveUserEdits(repository: ScratchRepository): void {
   git(repository, 'add', 'notes/todo.md');
   put(repository, 'packages/core/table.csv', 'edited, not staged\n');
   put(repository, 'scratch pad.txt', 'untracked\n');
+  put(repository, CONTESTED.path, CONTESTED.base);
   put(repository, 'build/out.log', 'ignored\n');
 }
 

@@ -1,7 +1,8 @@
 /**
  * What the scripted agent does in one turn: a list of acts drawn from the seed.
  *
- * It begins with the approval that stays pending and the background process, so that most kills find both; the rest is
+ * It begins with the approval that stays pending, the conflict that stays open and the background process, so that most kills
+ * find all three; the rest is
  * in random order: ten of the nineteen files by two transactions, nine one by one and in place, one file created,
  * one deleted, a rename with a mode and a link in one transaction, one file edited a second time, a call that fails, one
  * that is denied, and two shell calls (one says which path it will write, one does not).
@@ -16,7 +17,7 @@ export const PIECES = 24;
 export type Style = 'over' | 'truncated';
 
 export type Act =
-  | { readonly kind: 'turn' | 'approval' | 'background' | 'failed' | 'denied' }
+  | { readonly kind: 'turn' | 'approval' | 'conflict' | 'background' | 'failed' | 'denied' }
   | { readonly kind: 'shell' | 'declared-shell' | 'mixed' }
   | { readonly kind: 'transaction'; readonly paths: readonly string[] }
   | { readonly kind: 'delete' | 'create'; readonly path: string }
@@ -47,13 +48,15 @@ export function writeScript(chance: Chance): Act[] {
   const after = rest.indexOf(first) + 1;
   const again: Act = { kind: 'again', path: chance.pick(first.paths), style: style() };
   rest.splice(after + chance.below(rest.length - after + 1), 0, again);
-  return [{ kind: 'turn' }, ...chance.shuffled<Act>([{ kind: 'approval' }, { kind: 'background' }]), ...rest];
+  const standing = chance.shuffled<Act>([{ kind: 'approval' }, { kind: 'conflict' }, { kind: 'background' }]);
+  return [{ kind: 'turn' }, ...standing, ...rest];
 }
 
 /** How many lines an act adds to the record when nothing disturbs it. */
 const LINES: { readonly [K in ActKind]: number } = {
   turn: 2,
   approval: 2,
+  conflict: 2,
   background: 3,
   failed: 3,
   denied: 2,
@@ -80,6 +83,7 @@ export interface KillMoment {
 const LENGTHS: { readonly [K in ActKind]: number } = {
   turn: 20,
   approval: 1,
+  conflict: 2,
   background: 1,
   failed: 3,
   denied: 2,

@@ -79,6 +79,7 @@ function roundDocument(played: Played): RoundDocument {
     knowsInterrupted: holds('knowsInterrupted'),
     reportsFiles: holds('reportsFiles'),
     approvalIntact: holds('approvalIntact'),
+    conflictIntact: holds('conflictIntact'),
     gitStatusMatches: holds('gitStatusMatches'),
     orphanFound: holds('orphanFound'),
     rolledBackExactly: holds('rolledBackExactly'),

@@ -27,6 +27,12 @@ export const APPROVAL = {
   },
 } as const;
 
+/** What a person says who refuses it: comes back to the agent byte for byte. */
+export const REFUSAL = ' not today:\n\tfirst \u201ctest\u201d it \u{1f9ea}\r\n';
+
+/** Written by who comes after the kill, and by nobody before. */
+export const FREE_PATH = 'notes/of the successor.txt';
+
 /** A server that outlives its agent: it ends by itself within the hour, and its number tells it from any other. */
 export function background(seed: string): { readonly program: string; readonly args: readonly string[] } {
   return {

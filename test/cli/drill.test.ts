@@ -24,7 +24,7 @@ test.serial('five kills at random moments: every answer is what the independent 
 
 test.serial('a build that does not record transaction.prepared fails the drill', (t) => {
   const place = scratch(t, { repository: false });
-  const { code, document } = runDrill(place, mutant(t, WITHOUT_PREPARED), { rounds: 1, seed: 102 });
+  const { code, document } = runDrill(place, mutant(t, WITHOUT_PREPARED), { rounds: 1, seed: 103 });
   t.is(code, 1);
   t.true(document.failed > 0);
   t.true(
@@ -41,6 +41,7 @@ test.serial('people read the answers in plain words, and a table', (t) => {
     'Was a turn interrupted?',
     'Which files were written?',
     'Is the approval still there?',
+    'Is the conflict still open?',
     'Does git status match?',
     'Did anything outlive it?',
     '1 of 1 rounds passed',

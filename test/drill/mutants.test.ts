@@ -79,6 +79,24 @@ const CASES: readonly [string, readonly Patch[], number, readonly Question[]][] 
     seedWhere((drawn) => late(drawn) && drawn.planted === 'drift'),
     ['gitStatusMatches'],
   ],
+  [
+    'lets an answer be used twice',
+    mutations.ANSWER_NOT_USED_UP,
+    seedWhere((drawn) => calm(drawn) && drawn.answer !== 'pending'),
+    ['approvalIntact'],
+  ],
+  [
+    'asks anew what was answered while the agent was dead',
+    mutations.ANSWER_FORGOTTEN,
+    seedWhere((drawn) => calm(drawn) && drawn.answer !== 'pending'),
+    ['approvalIntact'],
+  ],
+  [
+    'writes a path that has an open conflict',
+    mutations.CONFLICT_BLOCKS_NOTHING,
+    seedWhere(calm),
+    ['conflictIntact'],
+  ],
   ['does not see what outlived the agent', mutations.ORPHANS_UNSEEN, seedWhere(calm), ['orphanFound']],
 ];
 

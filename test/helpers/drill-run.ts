@@ -10,6 +10,7 @@ const round = v.object({
   knowsInterrupted: v.boolean(),
   reportsFiles: v.boolean(),
   approvalIntact: v.boolean(),
+  conflictIntact: v.boolean(),
   gitStatusMatches: v.boolean(),
   orphanFound: v.boolean(),
   rolledBackExactly: v.boolean(),

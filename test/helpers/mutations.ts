@@ -70,6 +70,28 @@ export const DRIFT_UNSEEN: readonly Patch[] = [
   },
 ];
 
+/** An answer that was used is there to be used again. */
+export const ANSWER_NOT_USED_UP: readonly Patch[] = [
+  {
+    file: 'lib/ledger/fold.js',
+    find: /state: 'consumed',\s*consumed: recorded,/,
+    replace: 'consumed: recorded,',
+  },
+];
+
+/** A request is made anew, whatever was answered. */
+export const ANSWER_FORGOTTEN: readonly Patch[] = [
+  {
+    file: 'lib/decisions/approval.js',
+    find: 'if (found !== undefined)\n            return { kind, approval: found };',
+    replace: '',
+  },
+];
+
+export const CONFLICT_BLOCKS_NOTHING: readonly Patch[] = [
+  { file: 'lib/files/conflict.js', find: 'if (path !== undefined)', replace: 'if (false)' },
+];
+
 export const ORPHANS_UNSEEN: readonly Patch[] = [
   { file: 'lib/lease/processes.js', find: 'if (belongs(entry, search, byPid))', replace: 'if (false)' },
 ];

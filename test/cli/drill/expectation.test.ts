@@ -184,6 +184,7 @@ test('no module that judges imports anything of the product', (t) => {
     'aftermath',
     'answers',
     'chance',
+    'contested',
     'expectation',
     'judge',
     'kill',
@@ -193,6 +194,7 @@ test('no module that judges imports anything of the product', (t) => {
     'round',
     'scratch',
     'script',
+    'successor',
     'tree',
     'wording',
   ];

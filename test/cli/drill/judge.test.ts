@@ -130,7 +130,7 @@ function answers(report: Partial<Interrupted> = {}, more: Partial<Answers> = {})
     status: {
       code: 0,
       stderr: '',
-      document: { interrupted: [{ id: told.turn, task: told.task }], approvals: 1, orphans: 1 },
+      document: { interrupted: [{ id: told.turn, task: told.task }], approvals: 1, conflicts: 0, orphans: 1 },
     },
     approvals: {
       code: 0,
@@ -144,6 +144,8 @@ function answers(report: Partial<Interrupted> = {}, more: Partial<Answers> = {})
       stderr: '',
       document: { turn: 'turn1', instructions: [{ path: 'AGENTS.md', digest: 'a'.repeat(64) }] },
     },
+    conflicts: { code: 0, stderr: '', document: { open: [] } },
+    compared: [],
     ...more,
   };
 }
