@@ -15,7 +15,7 @@
  * Guarantees: when `update` resolves with `moved: true`, ref, folder and the folders above it are flushed. Reftable is
  * refused when a repository is opened (layout.ts). The file system must have atomic link(2) and rename(2).
  */
-import { readdirSync, readFileSync, statSync, type Dirent } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DurableError, hasCode } from '../errors.js';
@@ -23,6 +23,7 @@ import type { Host } from '../host.js';
 import type { Locks } from './claims.js';
 import { errno, type Disk } from './disk.js';
 import type { Layout } from './layout.js';
+import { checkName, entriesOf, looseNames, parents, readLoose } from './loose-refs.js';
 import { PackedRefs } from './packed.js';
 import type { Ticket, Tickets } from './tickets.js';
 
@@ -274,19 +275,6 @@ export class FileRefs implements RefStore {
   }
 }
 
-/** Git's own rules for a name (git-check-ref-format), for the names that we make: a wrong one is a bug of the caller. */
-function checkName(ref: string): void {
-  const sound =
-    ref.startsWith('refs/') &&
-    !/[\u0000-\u0020\u007f~^:?*[\\]|\.\.|\/\/|@\{|\/\.|\/$|\.$|\.lock(?:\/|$)/u.test(ref);
-  if (!sound) throw new RangeError(`not a name for a ref: ${ref}`);
-}
-
-function parents(ref: string): string[] {
-  const parts = ref.split('/');
-  return parts.slice(2).map((_, index) => parts.slice(0, index + 2).join('/'));
-}
-
 function describe(owner: Ticket, why: string): string {
   return `process ${String(owner.pid)} on ${owner.hostname} (${why})`;
 }
@@ -294,35 +282,6 @@ function describe(owner: Ticket, why: string): string {
 function jitter(host: Host): number {
   const [high = 0, low = 0] = host.random(2);
   return (high * 256 + low) / 65_536;
-}
-
-function readLoose(path: string): string | null {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(errno(error))) return null;
-    throw error;
-  }
-}
-
-function* looseNames(commonDir: string, prefix: string): Iterable<string> {
-  const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
-  for (const entry of entriesOf(join(commonDir, folder))) {
-    const name = `${folder}${entry.name}`;
-    if (entry.isDirectory()) {
-      if (`${name}/`.startsWith(prefix) || prefix.startsWith(`${name}/`))
-        yield* looseNames(commonDir, `${name}/`);
-    } else if (name.startsWith(prefix) && !name.endsWith('.lock') && !entry.name.startsWith('.')) yield name;
-  }
-}
-
-function entriesOf(dir: string): Dirent[] {
-  try {
-    return readdirSync(dir, { withFileTypes: true });
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(errno(error))) return [];
-    throw error;
-  }
 }
 
 function removeEmptyDirs(disk: Disk, path: string): void {
