@@ -2,13 +2,14 @@
  * About 140 git commands, each in four places: beside a turn in mode strict and in mode hooks, as the turn's own, and where there
  * is no fence. What a row of rows.ts promises is what git does.
  */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { aspects, build, changed, copyOf, DATES, type Tree } from '../helpers/fence-fixture.js';
 import { until } from '../helpers/processes.js';
 import { durable, startDurable } from '../helpers/program.js';
 import { scratch, type Ran, type Scratch } from '../helpers/scratch.js';
-import { READING, ROWS, type Row } from './rows.js';
+import { READING, ROWS, UNSEEN, type Row } from './rows.js';
 
 type Mode = 'strict' | 'hooks' | 'none';
 interface Ground {
@@ -63,6 +64,8 @@ interface Outcome {
   readonly ran: Ran;
   readonly changed: readonly string[];
   readonly after: Readonly<Record<string, string>>;
+  /** A hook of ours told the observer which process it was. */
+  readonly isWitnessed: boolean;
 }
 
 async function runIn(
@@ -79,7 +82,12 @@ async function runIn(
     : {};
   const ran = place.run('git', words.split(' '), { cwd: dir, env: { ...DATES, ...more } });
   const after = aspects(place, dir);
-  return { ran, changed: changed(before, after), after };
+  return {
+    ran,
+    changed: changed(before, after),
+    after,
+    isWitnessed: existsSync(join(dir, '.git/durable/moves')),
+  };
 }
 
 /** As rows.ts says it; the name of the aspect alone counts of what changed. */
@@ -105,6 +113,8 @@ for (const row of ROWS) {
     t.true(holds(row.strict, strict), `strict: ${said(strict)} ${strict.ran.stderr}`);
     const hooks = await runIn('hooks', row, false);
     t.true(holds(row.hooks, hooks), `hooks: ${said(hooks)} ${hooks.ran.stderr}`);
+    const isUnseen = hooks.changed.length > 0 && !hooks.isWitnessed && hooks.ran.code === 0;
+    t.is(isUnseen, UNSEEN.has(row.words), 'whether no hook saw which process it was');
   });
 
   test(`as the turn's own: git ${row.words}`, async (t) => {

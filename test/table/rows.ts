@@ -145,6 +145,26 @@ export const ROWS: readonly Row[] = [
   d('remote add more ../up', '-', '-'),
 ];
 
+/**
+ * Not refused in mode hooks, and no hook of ours runs: what they change the observer finds by comparing, and cannot say which process it
+ * was.
+ */
+export const UNSEEN: ReadonlySet<string> = new Set([
+  'apply ../diff.patch',
+  'branch -q -u origin/other',
+  'checkout-index -f a.txt',
+  'clean -fdq',
+  'config user.nickname x',
+  'push -q --no-verify origin main:made',
+  'reflog expire --expire=now --all',
+  'remote add more ../up',
+  'repack -q -a -d',
+  'symbolic-ref HEAD refs/heads/other',
+  'worktree add -q --detach ../linked',
+  'worktree add -q ../linked other',
+  '-c core.hooksPath=/dev/null commit -m x',
+]);
+
 /** Unchanged by the fence in every mode: same code, same output as without it. */
 export const READING: readonly string[] = [
   'status',
