@@ -150,6 +150,13 @@ const FILES: readonly VerbDefinition[] = [
   },
   {
     ...plain,
+    name: 'orphans',
+    describe: 'List processes and containers that a dead or a finished turn left running, or end them',
+    options: { stop: flag('End exactly those: TERM, then KILL') },
+    load: () => import('./verbs/orphans.js'),
+  },
+  {
+    ...plain,
     name: 'checkpoint',
     describe: 'Take a byte-exact snapshot of the work tree',
     positionals: [paths('Kept even when ignored')],

@@ -43,9 +43,11 @@ import { workspaceId } from './lease/workspace.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
 import type { TaskState } from './ledger/state.js';
 import type { Verification } from './ledger/verify.js';
+import { findOrphans, type FoundOrphans } from './orphans/find.js';
+import { stopOrphans, type StoppedOrphans } from './orphans/stop.js';
 import type { RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 import { repair } from './recovery/repair.js';
-import { recoveryReport } from './recovery/report.js';
+import { recoveryReport, type ReportOptions } from './recovery/report.js';
 import { readStatus, type Status } from './status.js';
 import { attachTurn } from './turn/attach.js';
 import { manualCheckpoint, manualRestore, type ManualCheckpoint } from './turn/operation.js';
@@ -119,14 +121,24 @@ export class Repository {
     return readStatus(this.storage);
   }
 
-  /** What was interrupted in this work tree; with `all`, in every one. Reads only. */
-  async recoveryReport(options: { all?: boolean } = {}): Promise<RecoverReport> {
+  /** What was interrupted in this work tree; with `all`, in every one; with `containers`, those left running too. Reads only. */
+  async recoveryReport(options: ReportOptions = {}): Promise<RecoverReport> {
     return recoveryReport(this.storage, options);
   }
 
   /** Repairs an interrupted turn; undone by restoring the checkpoint it returns. */
   async recover(options: { action: RepairAction; turn?: string; takeOver?: boolean }): Promise<RepairResult> {
     return repair(this.storage, options);
+  }
+
+  /** Processes, and with `containers` what docker and podman run, that a dead or a finished turn of this work tree left. Reads only. */
+  async orphans(options: { readonly containers: boolean } = { containers: true }): Promise<FoundOrphans> {
+    return findOrphans(this.storage, options);
+  }
+
+  /** Ends them, TERM then KILL, and records each. Never the caller, what it runs in, or what a live turn runs. Errors: those of an append. */
+  async stopOrphans(agent = 'person'): Promise<StoppedOrphans> {
+    return stopOrphans(this.storage, agent);
   }
 
   /** A snapshot of the work tree, byte for byte. */

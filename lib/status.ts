@@ -11,6 +11,9 @@ import type { Storage } from './git/storage.js';
 import { leaseOf, seenLease, type LeaseRecord } from './lease/record.js';
 import { workspaceId } from './lease/workspace.js';
 import { Ledger } from './ledger/ledger.js';
+import { orphansLeft } from './orphans/find.js';
+import { lookAround } from './orphans/look.js';
+import { distinct, type Orphan } from './orphans/orphan.js';
 import type { RecoverReport } from './recovery/document.js';
 import { recoveryReport } from './recovery/report.js';
 
@@ -52,8 +55,9 @@ export interface TurnStatus {
 export async function readStatus(storage: Storage): Promise<Status> {
   const workspace = workspaceId(storage, { create: false });
   const record = await heldRecord(storage, workspace);
-  const [report, approvals, conflicts] = await Promise.all([
+  const [report, left, approvals, conflicts] = await Promise.all([
     recoveryReport(storage, {}),
+    leftRunning(storage),
     listApprovals(storage),
     listConflicts(storage),
   ]);
@@ -65,7 +69,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
     interrupted: report.interrupted,
     approvals: approvals.filter(isPending).length,
     conflicts: conflicts.filter(({ isOpen }) => isOpen).length,
-    orphans: report.interrupted.reduce((sum, turn) => sum + turn.orphans.length, 0),
+    orphans: distinct([...report.interrupted.flatMap((turn) => turn.orphans), ...left]).length,
     fence: fenceHealth(storage, record),
   };
 }
@@ -74,6 +78,12 @@ export async function readStatus(storage: Storage): Promise<Status> {
 export async function readLeaseStatus(storage: Storage): Promise<LeaseStatus | null> {
   const record = await heldRecord(storage, workspaceId(storage, { create: false }));
   return record === null ? null : leaseStatus(storage, record);
+}
+
+/** Processes only: a container client takes longer than all the rest (`orphans` and `recover` ask it). */
+async function leftRunning(storage: Storage): Promise<Orphan[]> {
+  const look = await lookAround(storage, { containers: false });
+  return orphansLeft(storage, look);
 }
 
 async function heldRecord(storage: Storage, workspace: string | null): Promise<LeaseRecord | null> {

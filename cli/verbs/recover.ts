@@ -44,7 +44,7 @@ async function report(context: VerbContext, repository: Repository): Promise<num
   const { output } = context;
   await noteDamage(context, repository.storage);
   const all = context.arguments.flag('all');
-  const found = await output.progress('looking', () => repository.recoveryReport({ all }));
+  const found = await output.progress('looking', () => repository.recoveryReport({ all, containers: true }));
   const interrupted = ofTurn(found, context.arguments.text('turn'));
   output.result({ interrupted: interrupted.map(documentOf) }, () => {
     if (interrupted.length === 0) nothing(output);
@@ -175,8 +175,11 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
   section(
     output,
     'still running',
-    turn.orphans.map((one) => [String(one.pid), one.command]),
-    'a repair ends them first',
+    turn.orphans.map(({ kind, pid, id, command }) => [
+      kind === 'process' ? String(pid) : id.slice(0, 12),
+      command,
+    ]),
+    `a repair ends the processes first; without one: ${['git durable', ...at(turn.workTree), 'orphans', '--stop'].join(' ')}`,
   );
   section(
     output,

@@ -12,6 +12,7 @@ import { findTask } from '../address.js';
 import { usage } from '../arguments.js';
 import { exitCodeOf, sentenceOf } from '../exit.js';
 import { withRepository } from '../open.js';
+import { clean } from '../output.js';
 import { commandLine, runCommand, type Ended } from '../run/command.js';
 import { startOrRecover } from '../run/interrupted.js';
 import { linkedFolder } from '../run/linked.js';
@@ -69,6 +70,7 @@ async function runTurn({ report, ...running }: Running): Promise<number> {
     ...(task === null ? {} : { task: task === 'new' ? task : findTask(storage, task) }),
   });
   report.turn = turn.id;
+  sayForeign(context, turn);
   const result = resultFile(context);
   const call = { tool: 'run', args: command, cwd: context.dir, summary: line };
   const ended = await runCommand({ ...running, turn, call });
@@ -85,6 +87,18 @@ interface Finishing {
   readonly turn: Turn;
   readonly ended: Ended;
   readonly result: string | null;
+}
+
+const MOST_NAMED = 3;
+
+/** What earlier turns left running may write beside this one, and nobody would look for it. */
+function sayForeign({ output }: VerbContext, { leftRunning }: Turn): void {
+  if (leftRunning.length === 0) return;
+  const named = leftRunning.slice(0, MOST_NAMED).map(({ pid, command }) => `${String(pid)} ${command}`);
+  const more = leftRunning.length > MOST_NAMED ? `, and ${String(leftRunning.length - MOST_NAMED)} more` : '';
+  output.note(
+    `earlier turns left running: ${clean(named.join(', '))}${more}; they may write beside this turn: see 'git durable orphans'`,
+  );
 }
 
 /**

@@ -89,6 +89,7 @@ function nextCommand(status: Status): string {
   if (status.approvals > 0) return 'git durable approvals';
   if (status.conflicts > 0) return 'git durable conflicts';
   if (status.fence.problems.length > 0) return 'git durable doctor';
+  if (status.orphans > 0) return 'git durable orphans';
   if (status.lease === null) return 'git durable run -- CMD';
   return status.turn === null ? 'git durable lease' : `git durable log --turn ${status.turn.id}`;
 }

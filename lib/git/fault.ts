@@ -1,8 +1,9 @@
 /**
- * Fault points: one before and one after each operation that changes the disk or starts a git process.
+ * Fault points: one before and one after each operation that changes the disk, starts a git process or a container client, or
+ * ends a process.
  *
  * A point is `<site>:<operation>:before` or `…:after`; the site says why the operation is done, the operation is one of
- * `write`, `fsync`, `rename`, `link`, `unlink`, `mkdir`, `rmdir`, `spawn`. `Disk` and `Git` hit them, so no call can
+ * `write`, `fsync`, `rename`, `link`, `unlink`, `mkdir`, `rmdir`, `spawn`, `signal`. `Disk` and `Git` hit them, so no call can
  * forget one; crash tests kill or pause a real process at each, and one test holds the points against strace.
  */
 
@@ -46,6 +47,10 @@ export const SITES = [
   'maintenance.hold', // gc.pid
   'maintenance.drop',
   'keeper.start', // the keeper process
+  'process.end', // a process of an older epoch, or an orphan, gets TERM or KILL
+  // lib/orphans
+  'container.ask', // docker or podman lists containers
+  'container.stop', // and ends one
   // lib/fence: index.lock and what hooks read (PROTOCOL.md 25 to 29)
   'fence.lock', // link(ticket, index.lock), before the lease is claimed
   'fence.pid', // the pid of the holder, as newer git names it to whom it refuses
@@ -75,7 +80,8 @@ export const SITES = [
 ] as const;
 
 export type Site = (typeof SITES)[number];
-export type Operation = 'write' | 'fsync' | 'rename' | 'link' | 'unlink' | 'mkdir' | 'rmdir' | 'spawn';
+export type Operation =
+  'write' | 'fsync' | 'rename' | 'link' | 'unlink' | 'mkdir' | 'rmdir' | 'spawn' | 'signal';
 export type FaultPoint = `${Site}:${Operation}:${'before' | 'after'}`;
 
 export interface Faults {

@@ -26,9 +26,9 @@ export async function endProcesses<P extends ProcessIdentity>(
   processes: readonly P[],
   times: EndingTimes = ENDING_TIMES,
 ): Promise<P[]> {
-  for (const one of processes) signal(one, entryOf(one.pid)?.stopped === true ? 'SIGKILL' : 'SIGTERM');
+  for (const one of processes) signal(host, one, entryOf(one.pid)?.stopped === true ? 'SIGKILL' : 'SIGTERM');
   const stubborn = await awaitDeath(host, processes, times.termMs);
-  for (const one of stubborn) signal(one, 'SIGKILL');
+  for (const one of stubborn) signal(host, one, 'SIGKILL');
   return awaitDeath(host, stubborn, times.killMs);
 }
 
@@ -45,12 +45,14 @@ async function awaitDeath<P extends ProcessIdentity>(
   }
 }
 
-function signal(one: ProcessIdentity, name: NodeJS.Signals): void {
-  if (!isRunning(one)) return;
+/** Nothing stands between the look and the signal: what reuses the pid in these microseconds cannot be told (kill(2) takes no start time). */
+function signal({ faults }: Host, one: ProcessIdentity, name: NodeJS.Signals): void {
+  faults.hit('process.end:signal:before');
   try {
-    process.kill(one.pid, name);
+    if (isRunning(one)) process.kill(one.pid, name);
   } catch (error) {
     // Gone in between, or another user's: the wait for the proof tells.
     if (errno(error) !== 'ESRCH' && errno(error) !== 'EPERM') throw error;
   }
+  faults.hit('process.end:signal:after');
 }

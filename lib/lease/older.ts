@@ -4,9 +4,10 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { DurableError } from '../errors.js';
-import type { HolderRecord, ProcessRecord } from '../event.js';
+import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { endProcesses } from './ending.js';
+import { isOfHere } from './left.js';
 import { turnState } from './open-turn.js';
 import { findProcesses, isRunning, processTable, type ProcessIdentity } from './processes.js';
 import type { LeaseRecord } from './record.js';
@@ -83,13 +84,6 @@ async function endAll(
   const keepers = [record, ...record.older].map(({ keeper }) => keeper?.pid);
   if (stubborn === undefined) return processes.filter(({ pid }) => !keepers.includes(pid));
   throw heldBy(storage, record, `process ${String(stubborn.pid)} (${stubborn.command}) does not end`);
-}
-
-function isOfHere(storage: Storage, holder: HolderRecord): boolean {
-  const here = storage.identity.here();
-  return (
-    holder.host === here.hostId && holder.boot === here.bootId && holder.pidNamespace === here.pidNamespace
-  );
 }
 
 /** How long a live writer of an older epoch is given to find out by itself that the epoch is over. */

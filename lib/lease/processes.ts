@@ -8,7 +8,9 @@
  * `except` names.
  *
  * Caveats: a process that clears its environment and double-forks out of its group and session is not found. A group is
- * told by its number: a number that was reused by a second leader which died in its turn would be taken for the first.
+ * told by its number: a number that was reused by a second leader which died in its turn would be taken for the first. Of a
+ * turn that ended long ago (`isOver`) the number of a dead leader therefore tells nothing: what was in its group at the end
+ * is among the recorded ones by itself, and the system gives no number out again while a group of that number has members.
  * Environments of other users' processes cannot be read. On macOS `ps` shows the environment of one's own processes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -39,14 +41,33 @@ export interface ProcessSearch {
   readonly caller: number;
   /** Others never to be in the answer: a keeper of the caller. */
   readonly except?: readonly ProcessIdentity[];
+  /** `recorded` are those that were alive at the turn's end: a group counts while its leader lives. */
+  readonly isOver?: boolean;
+}
+
+/** The hash of a process's marker, null where it has none or hides it. */
+export type Markers = (pid: number) => string | null;
+
+/** Reads each environment once, for several searches in one table. */
+export function readMarkers(): Markers {
+  const known = new Map<number, string | null>();
+  return (pid) => {
+    const hash = known.has(pid) ? (known.get(pid) ?? null) : markerHashOf(pid);
+    known.set(pid, hash);
+    return hash;
+  };
 }
 
 /** Every process of the turn that is alive (stopped ones are), by pid. */
-export function findProcesses(search: ProcessSearch, table = processTable()): ProcessRecord[] {
+export function findProcesses(
+  search: ProcessSearch,
+  table: readonly ProcessEntry[] = processTable(),
+  markers: Markers = markerHashOf,
+): ProcessRecord[] {
   const byPid = new Map(table.map((entry) => [entry.pid, entry]));
   const found = new Set<number>();
   for (const entry of table) {
-    if (belongs(entry, search, byPid)) found.add(entry.pid);
+    if (belongs(entry, search, { byPid, markers })) found.add(entry.pid);
   }
   addDescendants(found, table);
   const spared = sparedPids(search, byPid);
@@ -67,21 +88,31 @@ export function isRunning(process: ProcessIdentity, table = entryOf(process.pid)
 function belongs(
   entry: ProcessEntry,
   search: ProcessSearch,
-  byPid: ReadonlyMap<number, ProcessEntry>,
+  { byPid, markers }: { byPid: ReadonlyMap<number, ProcessEntry>; markers: Markers },
 ): boolean {
-  if (search.recorded.some((one) => one.pid === entry.pid && one.start === entry.start)) return true;
-  if (search.recorded.some((one) => isLedBy(entry, one, byPid.get(one.pid)))) return true;
-  return search.markerHash !== null && markerHashOf(entry.pid) === search.markerHash;
+  const { recorded, markerHash, isOver } = search;
+  if (recorded.some((one) => one.pid === entry.pid && one.start === entry.start)) return true;
+  if (recorded.some((one) => isLedBy(entry, one, { now: byPid.get(one.pid), isOver: isOver ?? false })))
+    return true;
+  return markerHash !== null && markers(entry.pid) === markerHash;
 }
 
 /** In the group or session of `leader`, which still is the recorded process, or is gone with its number not reused. */
-function isLedBy(entry: ProcessEntry, leader: ProcessIdentity, now: ProcessEntry | undefined): boolean {
+function isLedBy(
+  entry: ProcessEntry,
+  leader: ProcessIdentity,
+  { now, isOver }: { now: ProcessEntry | undefined; isOver: boolean },
+): boolean {
   if (entry.group !== leader.pid && entry.session !== leader.pid) return false;
-  return now === undefined || now.start === leader.start;
+  return now === undefined ? !isOver : now.start === leader.start;
 }
 
 /** Adds to `pids` all that descends from `from`. */
-function addDescendants(pids: Set<number>, table: readonly ProcessEntry[], from = new Set(pids)): void {
+export function addDescendants(
+  pids: Set<number>,
+  table: readonly ProcessEntry[],
+  from = new Set(pids),
+): void {
   for (let before = -1; before !== from.size;) {
     before = from.size;
     for (const entry of table) if (from.has(entry.parent)) from.add(entry.pid);
@@ -95,9 +126,13 @@ function sparedPids(search: ProcessSearch, byPid: ReadonlyMap<number, ProcessEnt
   for (const one of search.except ?? []) {
     if (byPid.get(one.pid)?.start === one.start) spared.add(one.pid);
   }
-  for (let at = byPid.get(search.caller); at !== undefined && at.parent !== 0; at = byPid.get(at.parent))
-    spared.add(at.parent);
+  addAncestors(spared, search.caller, byPid);
   return spared;
+}
+
+export function addAncestors(pids: Set<number>, of: number, byPid: ReadonlyMap<number, ProcessEntry>): void {
+  for (let at = byPid.get(of); at !== undefined && at.parent !== 0; at = byPid.get(at.parent))
+    pids.add(at.parent);
 }
 
 /** Every process that this one may see. A process that ends while it is read is left out. */

@@ -37,6 +37,19 @@ const markerHash = v.nullable(text);
 /** The keeper, once it runs: a taker that may end the holder ends it too. */
 const keeper = v.nullable(v.strictObject({ pid: count, start: text }));
 
+/** A turn that is over, and what it is known to have left running (lib/lease/left.ts). */
+const leftTurn = v.strictObject({
+  task: text,
+  turn: text,
+  markerHash,
+  host: text,
+  boot: text,
+  pidNamespace: text,
+  processes: v.array(SCHEMAS['process.started'].entries.process),
+  /** A later turn's start has recorded what became of them. */
+  isReconciled: v.boolean(),
+});
+
 const RECORD = v.strictObject({
   v: v.literal(RECORD_VERSION),
   lease: text,
@@ -66,9 +79,12 @@ const RECORD = v.strictObject({
   recovering: v.nullable(turnOfTask),
   /** Holdings that were taken over and not let go of in good order since, newest first: a taker ends what is left of all. */
   older: v.array(v.strictObject({ holder, markerHash, keeper, renewedAt: v.optional(time) })),
+  /** Turns of this work tree before this holding, newest first, as far as something of them may still run. */
+  left: v.optional(v.array(leftTurn), []),
 });
 
 export type LeaseRecord = v.InferOutput<typeof RECORD>;
+export type LeftTurn = LeaseRecord['left'][number];
 
 /** What an append or a work-tree write is checked against: the very acquisition, not only its holder. */
 export interface LeaseToken {

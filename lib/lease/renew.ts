@@ -14,7 +14,7 @@ import {
 } from './record.js';
 
 /** What a renewal may change beside nonce and time. */
-export type Renewal = Partial<Pick<LeaseRecord, 'sessions' | 'keeper' | 'recovering' | 'state'>>;
+export type Renewal = Partial<Pick<LeaseRecord, 'sessions' | 'keeper' | 'recovering' | 'state' | 'left'>>;
 
 /** Tries are bounded by time, not by a count (PROTOCOL.md 8). */
 const BUDGET_MS = 10_000;

@@ -6,6 +6,7 @@ import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
 import { Held, type TakenOver } from './hold.js';
+import { leftTurns } from './left.js';
 import { holdMaintenance } from './maintenance.js';
 import { settleOlder } from './older.js';
 import { isFinished, openTurnOf } from './open-turn.js';
@@ -105,6 +106,7 @@ async function draftRecord(storage: Storage, take: Take): Promise<LeaseRecord> {
     keeper: null,
     recovering: open === null ? null : { task: open.task, turn: open.turn },
     older: olderHoldings(take),
+    left: current === null ? [] : await leftTurns(storage, current.record),
   };
 }
 

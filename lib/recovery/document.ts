@@ -5,6 +5,7 @@
  */
 import type { FileState, InvocationState } from '../event.js';
 import type { ExactJson } from '../exact-json.js';
+import type { Orphan } from '../orphans/orphan.js';
 
 export interface RecoverReport {
   /** Empty: nothing was interrupted. Oldest turn first. */
@@ -26,7 +27,7 @@ export interface InterruptedTurn {
   readonly workTree: string | null;
   /** Pending ones, oldest first. */
   readonly approvals: readonly ReportedApproval[];
-  readonly orphans: readonly ReportedOrphan[];
+  readonly orphans: readonly Orphan[];
   /** Calls of unknown effect, and nobody could snapshot the tree when the turn had died: what changed may be a person's. */
   readonly isSceneMissing: boolean;
   readonly gitStatusMatches: boolean;
@@ -57,13 +58,6 @@ export interface ReportedApproval {
   readonly args: ExactJson | string | null;
   readonly fingerprint: string;
   readonly requestedAt: string;
-}
-
-export interface ReportedOrphan {
-  readonly pid: number;
-  readonly command: string;
-  /** null when only the system knows of it, not the ledger. */
-  readonly startedAt: string | null;
 }
 
 export type RepairAction = 'keep' | 'roll-back' | 'roll-forward';

@@ -10,30 +10,33 @@ import { hasCode } from '../errors.js';
 import { lapseOf } from '../decisions/lapse.js';
 import type { Expected, Found } from '../files/verdict.js';
 import { openStorage, type Storage } from '../git/storage.js';
-import { findProcesses } from '../lease/processes.js';
+import { orphansOfTurn } from '../orphans/find.js';
+import { lookAround, type Look } from '../orphans/look.js';
 import type { ApprovalState, TurnState } from '../ledger/state.js';
 import { cutRestoreReport, cutRestores } from './cut-restore.js';
-import type {
-  InterruptedTurn,
-  RecoverReport,
-  ReportedApproval,
-  ReportedFile,
-  ReportedOrphan,
-} from './document.js';
+import type { InterruptedTurn, RecoverReport, ReportedApproval, ReportedFile } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, type FileFinding, type Findings } from './findings.js';
 import { openTurns, type OpenTurn } from './interrupted.js';
 import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
 
-/** Of this work tree; with `all`, of every work tree of the repository. Errors: the repository's and the disk's. */
-export async function recoveryReport(
-  storage: Storage,
-  options: { readonly all?: boolean } = {},
-): Promise<RecoverReport> {
+export interface ReportOptions {
+  /** Of every work tree of the repository. */
+  readonly all?: boolean;
+  /** Ask docker and podman what the turns left running there. Default false: it takes as long as they do. */
+  readonly containers?: boolean;
+}
+
+/** Of this work tree, unless told otherwise. Errors: the repository's and the disk's. */
+export async function recoveryReport(storage: Storage, options: ReportOptions = {}): Promise<RecoverReport> {
   const interrupted: InterruptedTurn[] = [];
-  for (const open of await openTurns(storage, options.all ?? false)) {
-    if (open.detectedBy !== null) interrupted.push(await inItsWorkTree(storage, open));
+  const open = (await openTurns(storage, options.all ?? false)).filter(
+    ({ detectedBy }) => detectedBy !== null,
+  );
+  if (open.length > 0) {
+    const look = await lookAround(storage, { containers: options.containers ?? false });
+    for (const one of open) interrupted.push(await inItsWorkTree(storage, one, look));
   }
   for (const cut of await cutRestores(storage, options.all ?? false))
     interrupted.push(await cutRestoreReport(storage, cut));
@@ -44,24 +47,26 @@ export async function recoveryReport(
 export async function reportOf(
   context: RecoveryContext,
   open: OpenTurn,
+  look?: Look,
 ): Promise<{ document: InterruptedTurn; findings: Findings }> {
   const { state, turn } = open;
   const aftermath = aftermathOf(context.storage, open);
   const findings = await findingsOf(context, { state, turn, aftermath });
-  return { document: await documentOf(context, open, findings), findings };
+  const seen = look ?? (await lookAround(context.storage, { containers: false }));
+  return { document: await documentOf(context, open, { findings, look: seen }), findings };
 }
 
 /** Paths of another work tree are looked at there; where it is gone no path can be looked at. */
-async function inItsWorkTree(storage: Storage, open: OpenTurn): Promise<InterruptedTurn> {
-  if (open.isOfHere) return (await reportOf({ storage, ledger: open.ledger }, open)).document;
+async function inItsWorkTree(storage: Storage, open: OpenTurn, look: Look): Promise<InterruptedTurn> {
+  if (open.isOfHere) return (await reportOf({ storage, ledger: open.ledger }, open, look)).document;
   const place = open.record?.workTree;
   if (place === undefined || !existsSync(place)) {
     const findings: Findings = { turn: open.turn, files: [], calls: [], folders: new Set() };
-    return documentOf({ storage, ledger: open.ledger }, open, findings);
+    return documentOf({ storage, ledger: open.ledger }, open, { findings, look });
   }
   const other = await openStorage(place, storage.host);
   try {
-    return (await reportOf({ storage: other, ledger: open.ledger }, open)).document;
+    return (await reportOf({ storage: other, ledger: open.ledger }, open, look)).document;
   } finally {
     await other.close();
   }
@@ -70,7 +75,7 @@ async function inItsWorkTree(storage: Storage, open: OpenTurn): Promise<Interrup
 async function documentOf(
   context: RecoveryContext,
   open: OpenTurn,
-  findings: Findings,
+  { findings, look }: { readonly findings: Findings; readonly look: Look },
 ): Promise<InterruptedTurn> {
   const { turn, state } = open;
   const { event } = turn.started;
@@ -95,7 +100,7 @@ async function documentOf(
     files: findings.files.map(reportedFile),
     workTree: open.isOfHere ? null : (open.record?.workTree ?? null),
     approvals,
-    orphans: orphansOf(context.storage, open),
+    orphans: orphansOfTurn(context.storage, open, look),
     isSceneMissing: needsScene(turn) && sceneOf(turn) === null,
     gitStatusMatches: drift.length === 0,
     drift,
@@ -140,41 +145,4 @@ async function reportedApproval(
     if (!hasCode(error, 'object-missing')) throw error;
   }
   return { id, tool, args: exact, fingerprint, requestedAt: at };
-}
-
-/** Every live process of the turn: recorded, or carrying the marker whose hash the lease record has. */
-function orphansOf(storage: Storage, { turn, record }: OpenTurn): ReportedOrphan[] {
-  const isOwn = record?.turn === turn.id || record?.recovering?.turn === turn.id;
-  const recorded = [
-    ...turn.processes.map(({ process }) => process),
-    ...turn.invocations.flatMap(({ process }) => (process === null ? [] : [process])),
-    ...(turn.interrupted?.event.survivors ?? []),
-  ];
-  const started = new Map(turn.processes.map((one) => [keyOf(one.process), one.startedAt]));
-  // A taker that died before it ended them left the holder's processes to the next one.
-  const holdings = isOwn ? [record, ...record.older] : [];
-  const except = holdings.flatMap(({ keeper }) => (keeper === null ? [] : [keeper]));
-  const hashes = [null, ...holdings.map(({ markerHash }) => markerHash)];
-  const search = { recorded, caller: storage.host.pid, except };
-  const found = hashes.flatMap((markerHash) => findProcesses({ ...search, markerHash }));
-  const once = new Map(found.map((one) => [one.pid, one]));
-  return [...once.values()].map((found) => ({
-    pid: found.pid,
-    command: found.command,
-    startedAt: started.get(keyOf(found)) ?? startTime(storage, found.start),
-  }));
-}
-
-const keyOf = (process: { pid: number; start: string }): string => `${String(process.pid)} ${process.start}`;
-
-const TICKS_PER_SECOND = 100;
-
-/** Start time as the system gives it (Linux: ticks since boot; elsewhere: text) as ISO 8601; null when it is neither. */
-function startTime({ host }: Storage, start: string): string | null {
-  if (/^\d+$/.test(start)) {
-    const age = host.uptimeMs() - (Number(start) / TICKS_PER_SECOND) * 1000;
-    return new Date(host.now().getTime() - Math.max(0, age)).toISOString();
-  }
-  const time = Date.parse(start);
-  return Number.isNaN(time) ? null : new Date(time).toISOString();
 }

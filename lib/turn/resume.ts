@@ -17,6 +17,7 @@ import { takeOver } from '../lease/takeover.js';
 import { Ledger } from '../ledger/ledger.js';
 import { turnOnLine } from '../ledger/line.js';
 import type { TurnState } from '../ledger/state.js';
+import { reconcileLeft } from '../orphans/reconcile.js';
 import { recoveredDraft } from '../recovery/repair.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext } from './context.js';
@@ -84,6 +85,7 @@ async function reopened(
     workspace,
     turn: turn.id,
   });
+  await reconcileLeft(storage, held, { agent: context.agent, workspace });
   const recovered = await recoveredDraft(storage, ledger, { held, turn: turn.id, action: 'resume' });
   await context.append(() => [acquiredDraft(held), recovered]);
   return new Turn(context, { ...more, replay: new Replay(await openTurn(ledger)) });

@@ -1,8 +1,8 @@
 /**
  * Starting a turn, idempotently (PROTOCOL.md 9).
  *
- * Order: key looked up in the ledger · lease acquired by compare-and-swap · keeper started · work tree snapshotted and
- * grounded · `lease.acquired` and `turn.started` in one append that looks the key up again. Of any number of runtimes
+ * Order: key looked up in the ledger · lease acquired by compare-and-swap · keeper started · what earlier turns left running
+ * reconciled · work tree snapshotted and grounded · `lease.acquired` and `turn.started` in one append that looks the key up again. Of any number of runtimes
  * that start the same key exactly one gets a turn; the others get 'turn-claimed' with the winner's identity. Interrupted
  * work is never passed over: 'recovery-needed' names it. A start that fails gives its lease back.
  */
@@ -26,6 +26,7 @@ import type { TaskState, TurnState } from '../ledger/state.js';
 import { Ledger, listTasks, openTask } from '../ledger/ledger.js';
 import { starterOf } from '../ledger/starter.js';
 import { cut } from '../ledger/subject.js';
+import { reconcileLeft } from '../orphans/reconcile.js';
 import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext, type TurnContext } from './context.js';
@@ -78,6 +79,7 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
       workspace,
     });
     const context = turnContext({ storage, ledger, held, agent: agentName(options), workspace, turn });
+    await reconcileLeft(storage, held, { agent: context.agent, workspace });
     await recordStart(context, options, key);
     return new Turn(context, { ...turnOptions, marker });
   } catch (error) {

@@ -78,6 +78,11 @@ export class Turn {
     return this.#context.held.token.epoch;
   }
 
+  /** Processes of earlier turns of this work tree that this turn's start found running: they may write beside it. */
+  get leftRunning(): readonly ProcessRecord[] {
+    return this.#context.held.record.left.flatMap(({ processes }) => processes);
+  }
+
   /**
    * Lay this over the environment of every child process: it is how processes that outlive the turn are found, and how the
    * turn's own git passes the fence (its PATH is this process's with the shim first).

@@ -14,6 +14,7 @@ const READING: readonly (readonly string[])[] = [
   ['verify'],
   ['recover'],
   ['recover', '--all'],
+  ['orphans'],
   ['checkpoints'],
   ['approvals'],
   ['lease'],

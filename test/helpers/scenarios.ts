@@ -7,6 +7,7 @@ import { decisions } from './scenario-decisions.js';
 import { elsewhere } from './scenario-elsewhere.js';
 import { housekeeping } from './scenario-housekeeping.js';
 import { lease } from './scenario-lease.js';
+import { orphans } from './scenario-orphans.js';
 import { recovery } from './scenario-recovery.js';
 import { restore } from './scenario-restore.js';
 import { rewinding } from './scenario-rewind.js';
@@ -64,6 +65,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   decisions,
   conflicts,
   rewinding,
+  orphans,
 };
 
 /** Those whose whole effect is in one folder and one process, so that a disk can be rebuilt from their recording. */

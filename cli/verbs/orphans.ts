@@ -1,0 +1,55 @@
+/** `orphans`: what a dead or a finished turn of this work tree left running. `orphans --stop`: end exactly that. */
+import type { Orphan } from '../../lib/orphans/orphan.js';
+import type { Repository } from '../../lib/repository.js';
+import { EXIT } from '../exit.js';
+import { noteDamage, withRepository } from '../open.js';
+import { clean, type Cell, type Output } from '../output.js';
+import type { VerbContext } from '../verb.js';
+
+export async function run(context: VerbContext): Promise<number> {
+  return withRepository(context, async (repository) => {
+    await noteDamage(context, repository.storage);
+    return context.arguments.flag('stop') ? stop(context, repository) : list(context, repository);
+  });
+}
+
+async function list({ output }: VerbContext, repository: Repository): Promise<number> {
+  const { orphans, silent } = await output.progress('looking', () => repository.orphans());
+  output.result(orphans.map(documentOf), () => {
+    output.table(orphans.map((one) => rowOf(one)));
+    saySilent(output, silent);
+    output.line(orphans.length === 0 ? 'nothing was left running' : 'next: git durable orphans --stop');
+  });
+  return EXIT.done;
+}
+
+/** Prints what was ended; what did not end is named on standard error, and the code is 1. */
+async function stop({ output }: VerbContext, repository: Repository): Promise<number> {
+  const { stopped, remaining, silent } = await output.progress('ending', () => repository.stopOrphans());
+  output.result(stopped.map(documentOf), () => {
+    output.table(stopped.map((one) => [{ text: 'stopped', style: 'green' }, ...rowOf(one)]));
+    saySilent(output, silent);
+    if (stopped.length + remaining.length === 0) output.line('nothing was left running');
+  });
+  for (const { kind, pid, id, command } of remaining) {
+    const named = kind === 'process' ? `process ${String(pid)}` : `container ${id.slice(0, 12)}`;
+    output.note(
+      `${named} (${clean(command)}) does not end, or is started again; end what starts it, and try again`,
+    );
+  }
+  return remaining.length === 0 ? EXIT.done : EXIT.failed;
+}
+
+/** The field names are a contract. */
+function documentOf({ pid, startedAt, command, turn, kind, id }: Orphan): unknown {
+  return { pid, startedAt, command, turn, kind, id };
+}
+
+function rowOf({ kind, pid, id, startedAt, command, turn }: Orphan): (Cell | string)[] {
+  return [kind === 'process' ? String(pid) : id.slice(0, 12), startedAt ?? '-', turn, command];
+}
+
+/** A client without a daemon is no trouble of the caller's, and no document's; here it is worth a line. */
+function saySilent(output: Output, silent: readonly string[]): void {
+  for (const why of silent) output.line(output.paint('dim', `${why}; its containers are not looked at`));
+}

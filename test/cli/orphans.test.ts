@@ -1,0 +1,510 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { delimiter, join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { systemHost } from '../../lib/host.js';
+import { entryOf } from '../../lib/lease/processes.js';
+import { openRepository } from '../../lib/repository.js';
+import { document, events, last, type Line } from '../helpers/events.js';
+import { processesNaming, stateOf, until } from '../helpers/processes.js';
+import { durable, PROGRAM, startDurable } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+import { StubDocker } from '../helpers/stub-docker.js';
+
+interface Orphan {
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly command: string;
+  readonly turn: string;
+  readonly kind: string;
+  readonly id: string;
+}
+
+const isOver = (pid: number): boolean => ['', 'Z'].includes(stateOf(pid));
+const orphans = (place: Scratch, ...words: readonly string[]): Orphan[] =>
+  document<Orphan[]>(place, ['orphans', ...words]);
+const pids = (found: readonly Orphan[]): number[] => found.map(({ pid }) => pid).sort((a, b) => a - b);
+const outcomes = (place: Scratch): unknown[] =>
+  events(place, '--type', 'process.reconciled').map((event) => [
+    (event['process'] as { pid: number }).pid,
+    event['outcome'],
+  ]);
+
+/** At the test's end it is gone, whatever became of it. */
+function endAfter(t: ExecutionContext, pid: number): number {
+  const start = entryOf(pid)?.start;
+  t.teardown(() => {
+    if (start !== undefined && entryOf(pid)?.start === start) process.kill(pid, 'SIGKILL');
+  });
+  return pid;
+}
+
+/** Runs a turn to its end; its script prints the pids of what it leaves. */
+function leave(t: ExecutionContext, place: Scratch, script: string, words: readonly string[] = []): number[] {
+  const ran = durable(place, ['run', ...words, '--', 'sh', '-c', script]);
+  if (ran.code !== 0) throw new Error(`run ended with ${String(ran.code)}: ${ran.stderr}`);
+  return ran.stdout
+    .trim()
+    .split(/\s+/)
+    .map((pid) => endAfter(t, Number(pid)));
+}
+
+/** Standard streams of its own: the caller of `run` reads them to their end. */
+const BACKGROUND = 'sleep 1000 </dev/null >/dev/null 2>&1 & echo $!';
+
+/** A process of this test's own that no turn knows. */
+function bystander(t: ExecutionContext, env: Readonly<Record<string, string>> = {}): number {
+  const child = spawn('sleep', ['1000'], {
+    stdio: 'ignore',
+    detached: true,
+    env: { ...process.env, ...env },
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  return child.pid ?? 0;
+}
+
+/** A turn whose `run` gets SIGKILL after the script's first line, the pids of what it leaves; the script itself ends. */
+async function killed(t: ExecutionContext, place: Scratch, script: string): Promise<number[]> {
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', `${script}; read -r _`]);
+  const line = (await running.line()) ?? '';
+  process.kill(running.pid, 'SIGKILL');
+  await running.ended;
+  const { process: command } = last(events(place), 'process.started') as unknown as {
+    process: { pid: number };
+  };
+  running.child.stdin.end('\n');
+  await until('the command ended', () => isOver(command.pid));
+  await until('the keeper has seen it', () => last(events(place), 'turn.interrupted') !== undefined);
+  return line
+    .trim()
+    .split(/\s+/)
+    .map((pid) => endAfter(t, Number(pid)));
+}
+
+test('what a finished turn left running is listed with its turn, counted, named to the next turn, and ended', (t) => {
+  const place = scratch(t);
+  const [pid = 0] = leave(t, place, BACKGROUND);
+  const { turn } = last(events(place), 'turn.finished') as unknown as { turn: string };
+  const [found, ...others] = orphans(place);
+  t.deepEqual(others, []);
+  t.deepEqual(Object.keys(found ?? {}), ['pid', 'startedAt', 'command', 'turn', 'kind', 'id']);
+  t.deepEqual(
+    [found?.pid, found?.command, found?.turn, found?.kind, found?.id],
+    [pid, 'sleep 1000', turn, 'process', `${String(pid)}-${entryOf(pid)?.start ?? ''}`],
+  );
+  t.regex(found?.startedAt ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  t.is(document(place, ['status'])['orphans'], 1);
+  t.regex(durable(place, ['status']).stdout, /orphans +1 still running\n[^]*next: git durable orphans\n/);
+
+  const next = durable(place, ['run', '--', 'true']);
+  t.is(next.code, 0);
+  t.regex(next.stderr, new RegExp(`^git-durable: earlier turns left running: ${String(pid)} sleep 1000;`));
+  t.deepEqual(outcomes(place), [[pid, 'left-running']]);
+  t.deepEqual(pids(orphans(place)), [pid]);
+
+  t.deepEqual(orphans(place, '--stop'), [found]);
+  t.true(isOver(pid));
+  t.deepEqual(orphans(place), []);
+  t.is(durable(place, ['run', '--', 'true']).stderr, '');
+  t.deepEqual(outcomes(place), [
+    [pid, 'left-running'],
+    [pid, 'stopped'],
+  ]);
+  const reconciled = events(place, '--type', 'process.reconciled');
+  t.deepEqual([...new Set(reconciled.map((event) => event['turn']))], [turn]);
+  t.is(durable(place, ['verify']).code, 0);
+});
+
+test('an orphan that ends by itself is recorded as gone, once, by the next turn', (t) => {
+  const place = scratch(t);
+  const [pid = 0] = leave(t, place, BACKGROUND, ['--task', 'new']);
+  const { task } = last(events(place), 'turn.finished') as unknown as { task: string };
+  for (let turns = 0; turns < 2; turns += 1)
+    t.is(durable(place, ['run', '--task', task, '--', 'true']).code, 0);
+  t.deepEqual(outcomes(place), [[pid, 'left-running']]);
+  process.kill(pid, 'SIGKILL');
+  for (let turns = 0; turns < 2; turns += 1)
+    t.is(durable(place, ['run', '--task', task, '--', 'true']).code, 0);
+  t.deepEqual(outcomes(place), [
+    [pid, 'left-running'],
+    [pid, 'gone'],
+  ]);
+  t.deepEqual(orphans(place, '--stop'), []);
+  t.is(outcomes(place).length, 2);
+});
+
+test('operations between two turns, and turns of other tasks, do not make an orphan forgotten', (t) => {
+  const place = scratch(t);
+  const [first = 0] = leave(t, place, BACKGROUND);
+  const { checkpoint } = document<{ checkpoint: string }>(place, ['checkpoint']);
+  t.is(durable(place, ['restore', checkpoint]).code, 0);
+  t.is(durable(place, ['op', '--', 'status']).code, 0);
+  const [second = 0] = leave(t, place, BACKGROUND, ['--task', 'new']);
+  t.is(durable(place, ['restore', checkpoint]).code, 0);
+  t.deepEqual(
+    pids(orphans(place)),
+    [first, second].sort((a, b) => a - b),
+  );
+  t.is(new Set(orphans(place).map(({ turn }) => turn)).size, 2);
+  t.is(orphans(place, '--stop').length, 2);
+  t.deepEqual([isOver(first), isOver(second)], [true, true]);
+});
+
+test('what outlived a killed agent is reported at once, ended before or without a repair, and recorded once', async (t) => {
+  const place = scratch(t);
+  const [pid = 0] = await killed(t, place, BACKGROUND);
+  const [turn] = document<{ interrupted: { turn: string; orphans: Line[] }[] }>(place, ['recover'], {
+    codes: [3],
+  }).interrupted;
+  t.deepEqual(Object.keys(turn?.orphans[0] ?? {}), ['pid', 'command', 'startedAt']);
+  t.true(turn?.orphans.some((one) => one['pid'] === pid));
+  t.true(Number(document(place, ['status'])['orphans']) >= 1);
+  t.true(orphans(place).some((one) => one.pid === pid && one.turn === turn?.turn));
+  t.true(pids(orphans(place, '--stop')).includes(pid));
+  t.true(isOver(pid));
+  t.is(document<{ interrupted: Line[] }>(place, ['recover'], { codes: [3] }).interrupted.length, 1);
+  t.is(durable(place, ['recover', '--keep']).code, 0);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  t.deepEqual(
+    outcomes(place).filter((one) => (one as [number])[0] === pid),
+    [[pid, 'stopped']],
+  );
+  const ended = outcomes(place).map((one) => (one as [number])[0]);
+  t.is(new Set(ended).size, ended.length);
+});
+
+test('a process that forked twice into a session of its own is found by its marker, after its parents are gone', async (t) => {
+  const place = scratch(t);
+  const twice = 'setsid sh -c "(setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo \\$!)"';
+  const [finished = 0] = leave(t, place, twice);
+  const [dead = 0] = await killed(t, place, twice);
+  t.deepEqual([entryOf(finished)?.session, entryOf(dead)?.session], [finished, dead]);
+  t.deepEqual(
+    pids(orphans(place)),
+    [finished, dead].sort((a, b) => a - b),
+  );
+  orphans(place, '--stop');
+  t.deepEqual([isOver(finished), isOver(dead)], [true, true]);
+});
+
+test('what was started after the turn had ended, by something that it left, is an orphan as well', async (t) => {
+  const place = scratch(t);
+  const later = join(place.top, 'later');
+  const script = `while [ ! -e ../go ]; do sleep 0.05; done; setsid sleep 1000 & echo $! > ../pid; mv ../pid ../later`;
+  leave(t, place, `(${script}) </dev/null >/dev/null 2>&1 & echo $!`);
+  writeFileSync(join(place.top, 'go'), '');
+  await until('it has started something', () => readOr(later) !== '');
+  const pid = endAfter(t, Number(readOr(later)));
+  await until(
+    'its parent is gone',
+    () => entryOf(pid)?.parent !== undefined && pids(orphans(place)).length === 1,
+  );
+  t.deepEqual(pids(orphans(place, '--stop')), [pid]);
+  t.true(isOver(pid));
+});
+
+function readOr(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+test('a process that ignores TERM gets KILL', (t) => {
+  const place = scratch(t);
+  const [pid = 0] = leave(
+    t,
+    place,
+    `(trap '' TERM; echo ready > ../ready; exec sleep 1000) </dev/null >/dev/null 2>&1 & pid=$!; while [ ! -e ../ready ]; do sleep 0.01; done; echo $pid`,
+  );
+  t.deepEqual(pids(orphans(place, '--stop')), [pid]);
+  t.true(isOver(pid));
+  t.deepEqual(outcomes(place), [[pid, 'stopped']]);
+});
+
+test('one that is started anew each time it ends is named, and the code is 1', (t) => {
+  const place = scratch(t);
+  place.write(
+    'again',
+    'trap "sh ./again & exit" TERM\necho $$ > ../again.pid\nwhile :; do sleep 0.05; done\n',
+  );
+  t.teardown(() => {
+    place.run('sh', ['-c', 'kill -KILL $(cat ../again.pid)']);
+  });
+  leave(
+    t,
+    place,
+    'sh ./again </dev/null >/dev/null 2>&1 & echo $!; while [ ! -e ../again.pid ]; do sleep 0.01; done',
+  );
+  const ran = durable(place, ['orphans', '--stop']);
+  t.is(ran.code, 1);
+  t.regex(
+    ran.stderr,
+    /^git-durable: process \d+ \(sh \.\/again\) does not end, or is started again; end what starts it/m,
+  );
+  t.true(outcomes(place).some((one) => (one as unknown[])[1] === 'left-running'));
+});
+
+test('a process that tidies up at TERM is given the time to', (t) => {
+  const place = scratch(t);
+  const tidy = join(place.top, 'tidy');
+  const [pid = 0] = leave(
+    t,
+    place,
+    `sh -c 'trap "echo tidy > ../tidy; exit" TERM; echo ready > ../ready; while :; do sleep 0.05; done' </dev/null >/dev/null 2>&1 & pid=$!; while [ ! -e ../ready ]; do sleep 0.01; done; echo $pid`,
+  );
+  t.true(pids(orphans(place, '--stop')).includes(pid));
+  t.is(readOr(tidy), 'tidy');
+});
+
+test('a stopped orphan is found, and ended without being continued', async (t) => {
+  const place = scratch(t);
+  const [pid = 0] = leave(t, place, BACKGROUND);
+  process.kill(pid, 'SIGSTOP');
+  await until('it is stopped', () => stateOf(pid) === 'T');
+  t.deepEqual(pids(orphans(place)), [pid]);
+  t.deepEqual(pids(orphans(place, '--stop')), [pid]);
+  t.true(isOver(pid));
+});
+
+test('a zombie is no orphan, and is recorded as gone', async (t) => {
+  const place = scratch(t);
+  const [parent = 0, child = 0] = leave(
+    t,
+    place,
+    `perl -e 'if (($p = fork) == 0) { exec "sleep", "1000" } open F, ">", "../child"; print F $p; close F; rename "../child", "../kid"; sleep 1000' </dev/null >/dev/null 2>&1 & pid=$!; while [ ! -e ../kid ]; do sleep 0.01; done; echo $pid $(cat ../kid)`,
+  );
+  t.deepEqual(
+    pids(orphans(place)),
+    [parent, child].sort((a, b) => a - b),
+  );
+  process.kill(child, 'SIGKILL');
+  await until('nobody has waited for it', () => stateOf(child) === 'Z');
+  t.deepEqual(pids(orphans(place)), [parent]);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  t.deepEqual(
+    outcomes(place).sort(),
+    [
+      [parent, 'left-running'],
+      [child, 'gone'],
+    ].sort(),
+  );
+});
+
+test('a process that only has the pid of a recorded one is neither listed nor ended', async (t) => {
+  const place = scratch(t);
+  const pid = bystander(t);
+  const repository = await openRepository(place.dir, { ...systemHost(), env: place.env });
+  const turn = await repository.startTurn({ objective: 'left behind', keeper: false });
+  await turn.spawned({ pid, start: '1', command: 'sleep 1000' }, { background: true });
+  await turn.interrupt('the test says so');
+  await repository.close();
+  t.deepEqual(orphans(place), []);
+  t.is(document(place, ['status'])['orphans'], 0);
+  t.deepEqual(orphans(place, '--stop'), []);
+  t.is(durable(place, ['recover', '--keep']).code, 0);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  t.deepEqual(outcomes(place), [[pid, 'gone']]);
+  t.false(isOver(pid));
+});
+
+test('the same command without the marker, and with the marker of another repository, is left alone', (t) => {
+  const place = scratch(t);
+  const other = scratch(t);
+  const [pid = 0] = leave(t, place, BACKGROUND);
+  const [foreign = 0] = leave(t, other, BACKGROUND);
+  const alike = [bystander(t), bystander(t, { DURABLE_MARKER: 'of nobody' })];
+  t.deepEqual(pids(orphans(place, '--stop')), [pid]);
+  t.deepEqual([foreign, ...alike].map(isOver), [false, false, false]);
+  t.deepEqual(pids(orphans(other, '--stop')), [foreign]);
+  t.deepEqual(alike.map(isOver), [false, false]);
+});
+
+test('what one work tree left is not the business of another one', (t) => {
+  const place = scratch(t);
+  const linked = join(place.top, 'linked');
+  place.git('worktree', 'add', '-q', '--detach', linked);
+  const [pid = 0] = leave(t, place, BACKGROUND);
+  t.deepEqual(document(place, ['orphans', '--stop'], { cwd: linked }), []);
+  t.false(isOver(pid));
+  t.deepEqual(pids(orphans(place, '--stop')), [pid]);
+});
+
+/** A shell that a turn leaves: it reads commands from a pipe, and is an orphan. */
+function leftShell(t: ExecutionContext, place: Scratch): { shell: number; say: (line: string) => void } {
+  place.run('mkfifo', ['../commands']);
+  const [shell = 0] = leave(
+    t,
+    place,
+    'sh -c "exec 3<>../commands; while read -r line <&3; do eval \\"\\$line\\"; done" </dev/null >/dev/null 2>&1 & echo $!',
+  );
+  return {
+    shell,
+    say: (line) => {
+      writeFileSync(join(place.top, 'commands'), `${line}\n`);
+    },
+  };
+}
+
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+test('a caller inside an orphan ends neither itself nor what it runs in, but the others', async (t) => {
+  const place = scratch(t);
+  const { shell, say } = leftShell(t, place);
+  const [sibling = 0] = leave(t, place, BACKGROUND);
+  const program = [process.execPath, PROGRAM, 'orphans', '--stop', '--json'].map(quoted).join(' ');
+  say(`${program} > ../stopped; echo done > ../done`);
+  await until('it has answered', () => readOr(join(place.top, 'done')) === 'done');
+  t.deepEqual(pids(JSON.parse(readOr(join(place.top, 'stopped'))) as Orphan[]), [sibling]);
+  t.false(isOver(shell));
+  t.true(isOver(sibling));
+  t.deepEqual(pids(orphans(place, '--stop')), [shell]);
+});
+
+test('a live turn that was started in an orphan is not ended with it', async (t) => {
+  const place = scratch(t);
+  const { shell, say } = leftShell(t, place);
+  const words = [
+    'run',
+    '--',
+    'sh',
+    '-c',
+    'echo $$ > ../agent; while [ ! -e ../go ]; do sleep 0.05; done; echo wrote > late',
+  ];
+  say(`${[process.execPath, PROGRAM, ...words].map(quoted).join(' ')}; echo $? > ../code`);
+  await until('the turn is under way', () => readOr(join(place.top, 'agent')) !== '');
+  const agent = Number(readOr(join(place.top, 'agent')));
+  t.deepEqual(orphans(place), []);
+  t.deepEqual(orphans(place, '--stop'), []);
+  t.deepEqual([isOver(agent), isOver(shell)], [false, false]);
+  writeFileSync(join(place.top, 'go'), '');
+  await until('the turn has ended', () => readOr(join(place.top, 'code')) === '0');
+  t.is(readOr(join(place.dir, 'late')), 'wrote');
+  t.deepEqual(pids(orphans(place, '--stop')), [shell]);
+});
+
+test('killed between TERM and KILL, the next one ends what is left and records each once', (t) => {
+  const place = scratch(t);
+  const [stubborn = 0, gentle = 0] = leave(
+    t,
+    place,
+    `(trap '' TERM; echo ready > ../ready; exec sleep 1000) </dev/null >/dev/null 2>&1 & pid=$!; while [ ! -e ../ready ]; do sleep 0.01; done; echo $pid; ${BACKGROUND}`,
+  );
+  const cut = durable(place, ['orphans', '--stop'], {
+    env: { DURABLE_FAULTS: 'process.end:signal:before#3=kill' },
+  });
+  t.is(cut.signal, 'SIGKILL');
+  t.deepEqual([isOver(stubborn), isOver(gentle)], [false, true]);
+  t.deepEqual(outcomes(place), []);
+  t.deepEqual(pids(orphans(place, '--stop')), [stubborn]);
+  t.deepEqual(
+    outcomes(place).sort(),
+    [
+      [stubborn, 'stopped'],
+      [gentle, 'gone'],
+    ].sort(),
+  );
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  t.is(outcomes(place).length, 2);
+});
+
+/** The marker of a turn that is over. */
+function markerOf(place: Scratch): string {
+  const ran = durable(place, ['run', '--', 'sh', '-c', 'printf %s "$DURABLE_MARKER"']);
+  if (ran.code !== 0) throw new Error(ran.stderr);
+  return ran.stdout;
+}
+
+for (const client of ['docker', 'podman'] as const) {
+  test(`a container with the marker as a variable or a label is listed and ended through ${client}, and no other`, (t) => {
+    const place = scratch(t);
+    const docker = new StubDocker(join(place.top, 'bin'), client);
+    const env = { PATH: docker.path };
+    const marker = markerOf(place);
+    const { turn } = last(events(place), 'turn.finished') as unknown as { turn: string };
+    const byVariable = docker.start({ name: 'db', env: ['PATH=/bin', `DURABLE_MARKER=${marker}`] });
+    const byLabel = docker.start({ name: 'cache', labels: { 'durable.marker': marker, other: 'x' } });
+    const foreign = [
+      docker.start({ name: 'mine' }),
+      docker.start({ name: 'of-another', env: ['DURABLE_MARKER=of another repository'] }),
+      docker.start({ name: 'named-alike', env: [`NOT_DURABLE_MARKER=${marker}`] }),
+    ].sort();
+    for (let turns = 0; turns < 3; turns += 1) markerOf(place);
+    const found = document<Orphan[]>(place, ['orphans'], { env });
+    t.deepEqual(
+      found.map(({ kind, id, turn: of, command, startedAt }) => [kind, id, of, command, startedAt]).sort(),
+      [
+        ['container', byLabel, turn, 'container cache (postgres:16)', '2026-01-02T03:04:05.123Z'],
+        ['container', byVariable, turn, 'container db (postgres:16)', '2026-01-02T03:04:05.123Z'],
+      ].sort(),
+    );
+    t.is(document(place, ['status'], { env })['orphans'], 0);
+    const stopped = document<Orphan[]>(place, ['orphans', '--stop'], { env });
+    t.deepEqual(stopped.map(({ id }) => id).sort(), [byLabel, byVariable].sort());
+    t.deepEqual(docker.running, foreign);
+    t.deepEqual(
+      outcomes(place).map((one) => (one as unknown[])[1]),
+      ['left-running', 'left-running', 'stopped', 'stopped'],
+    );
+    t.false(docker.calls.some((call) => call.includes(marker)));
+  });
+}
+
+test('a container of an interrupted turn is in the report of recover; the client gets no marker, and status does not ask it', async (t) => {
+  const place = scratch(t);
+  const docker = new StubDocker(join(place.top, 'bin'));
+  await killed(t, place, 'printf %s "$DURABLE_MARKER" > ../marker; echo 0');
+  const marker = readOr(join(place.top, 'marker'));
+  docker.start({ name: 'db', env: [`DURABLE_MARKER=${marker}`] });
+  const env = { PATH: docker.path, DURABLE_MARKER: 'a caller inside another turn' };
+  t.is(durable(place, ['status'], { env }).code, 0);
+  t.deepEqual(docker.calls, []);
+  const { interrupted } = document<{ interrupted: { orphans: Line[] }[] }>(place, ['recover'], {
+    env,
+    codes: [3],
+  });
+  t.true(interrupted[0]?.orphans.some((one) => one['command'] === 'container db (postgres:16)'));
+  t.regex(docker.calls.join('\n'), /^ps --quiet --no-trunc\ninspect [0-9a-f]{64}$/);
+  t.notRegex(docker.environments, /DURABLE_/);
+});
+
+test('a container that TERM does not end is killed', (t) => {
+  const place = scratch(t);
+  const docker = new StubDocker(join(place.top, 'bin'));
+  const id = docker.start({ name: 'db', env: [`DURABLE_MARKER=${markerOf(place)}`] });
+  docker.beStubborn();
+  const stopped = document<Orphan[]>(place, ['orphans', '--stop'], { env: { PATH: docker.path } });
+  t.deepEqual(
+    stopped.map((one) => one.id),
+    [id],
+  );
+  t.deepEqual(docker.running, []);
+});
+
+/** Programs named docker that are no help. */
+const USELESS: readonly (readonly [string, string, RegExp])[] = [
+  ['hangs', 'sleep 1000 & sleep 1001', /docker did not answer within 2 s; its containers are not looked at/],
+  ['fails', 'echo no daemon >&2; exit 1', /docker gave no list of containers/],
+  ['prints something else', 'echo 0123456789ab', /docker gave no list of containers/],
+];
+
+for (const [what, script, said] of USELESS) {
+  test(`a client that ${what} keeps nothing from being found, and leaves nothing running`, (t) => {
+    const place = scratch(t);
+    const bin = join(place.top, 'bin');
+    mkdirSync(bin);
+    writeFileSync(join(bin, 'docker'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const env = { PATH: [bin, place.env['PATH'] ?? ''].join(delimiter) };
+    const [pid = 0] = leave(t, place, BACKGROUND);
+    const ran = durable(place, ['orphans'], { env });
+    t.deepEqual([ran.code, ran.stderr], [0, '']);
+    t.regex(ran.stdout, said);
+    t.regex(ran.stdout, new RegExp(`^${String(pid)} `));
+    t.deepEqual(
+      document<Orphan[]>(place, ['orphans', '--stop'], { env }).map((one) => one.pid),
+      [pid],
+    );
+    t.deepEqual(processesNaming(join(bin, 'docker')), []);
+  });
+}
