@@ -82,11 +82,23 @@ const repaired = v.object({
   checkpoint: v.string(),
 });
 
+const orphans = v.array(
+  v.object({
+    pid: v.number(),
+    startedAt: nullableText,
+    command: v.string(),
+    turn: v.string(),
+    kind: v.picklist(['process', 'container']),
+    id: v.string(),
+  }),
+);
+
 const verified = v.object({ ok: v.boolean(), findings: v.array(v.unknown()) });
 
 export type Interrupted = v.InferOutput<typeof interrupted>;
 export type ReportedFile = Interrupted['files'][number];
 export type Compared = v.InferOutput<typeof compared>;
+export type Orphans = v.InferOutput<typeof orphans>;
 export type Repaired = v.InferOutput<typeof repaired>;
 
 export interface Answered<T> {
@@ -144,6 +156,14 @@ export class Product {
 
   recover(): Promise<Answered<v.InferOutput<typeof recover>>> {
     return this.#ask(recover, ['recover', '--json']);
+  }
+
+  orphans(): Promise<Answered<Orphans>> {
+    return this.#ask(orphans, ['orphans', '--json']);
+  }
+
+  stopOrphans(): Promise<Answered<Orphans>> {
+    return this.#ask(orphans, ['orphans', '--stop', '--json']);
   }
 
   repair(action: 'roll-back' | 'roll-forward'): Promise<Answered<Repaired>> {

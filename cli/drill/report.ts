@@ -1,6 +1,7 @@
 /** A drill for people: the answers of one round in plain words, a table of all rounds, and what to type when one failed. */
 import type { Cell, Output } from '../output.js';
 import type { Interrupted, ReportedFile } from './answers.js';
+import type { Ending } from './ending.js';
 import { CHECKS, type Check, type Round } from './round.js';
 import { complaintsOf, type Counts, type DrillDocument, type Played, type RoundDocument } from './series.js';
 
@@ -68,8 +69,10 @@ const QUESTIONS: readonly Question[] = [
   {
     check: 'orphanFound',
     text: 'Did anything outlive it?',
-    answer: ({ orphans }) =>
-      orphans.length === 0 ? ['no'] : orphans.map((one) => `yes: pid ${String(one.pid)}, ${one.command}`),
+    answer: ({ orphans }, { ending }) =>
+      orphans.length === 0
+        ? ['no']
+        : [...orphans.map((one) => `yes: pid ${String(one.pid)}, ${one.command}`), endedBy(ending)],
   },
   {
     check: 'rolledBackExactly',
@@ -88,6 +91,13 @@ const BECAME = {
   rejected: 'rejected while the agent was dead, and told to the one that came after',
   pending: 'it waits for the one that came after',
 } as const;
+
+function endedBy({ when, left }: Ending): string {
+  if (left.length > 0) return 'it still runs';
+  return when === 'before the repairs'
+    ? 'ended by orphans --stop, and nothing else was'
+    : 'ended by the repair, and nothing else was';
+}
 
 function repaired(complaints: readonly string[], passed: string): readonly string[] {
   return complaints.length === 0 ? [passed] : complaints;

@@ -1,6 +1,6 @@
 /**
  * One round: a fresh repository, a scripted agent, a kill, the answers of fresh processes, in most rounds a person's answer to the
- * request that stands, two repairs, a successor that asks again, and the judgement.
+ * request that stands, what outlived the agent ended, two repairs, a successor that asks again, and the judgement.
  *
  * The two repairs start from the same bytes in the same folder: after the first one the state of the kill is put back
  * from a copy. A second folder would not do: a copied git dir has another inode and is another workspace for the product
@@ -13,6 +13,7 @@ import { readUserState, repairAndJudge, repairedTree, type Direction } from './a
 import { Product, type Answers } from './answers.js';
 import { Chance } from './chance.js';
 import { conflictIntact } from './contested.js';
+import { endOrphans, orphansEnded, startBystander, type Ending } from './ending.js';
 import { foldRecord, mustBeKnown, storiesOf, verdictOf, type ActRecord, type Trees } from './expectation.js';
 import { gone, killedAgent, type Build, type RoundPlan, type Stage } from './kill.js';
 import * as judge from './judge.js';
@@ -49,6 +50,7 @@ export interface Round {
   readonly answers: Answers;
   /** What a person said while the agent was dead. */
   readonly answered: Answered;
+  readonly ending: Ending;
 }
 
 /** Throws when the drill itself cannot go on (the agent fails by itself, a verb prints no document). */
@@ -57,7 +59,8 @@ export async function runRound(build: Build, plan: RoundPlan): Promise<Round> {
   const { repository, head } = makeScratch(chance.split('repository'), plan.format);
   const background = backgroundCommand(plan.seed);
   try {
-    return await played({ build, plan, chance, repository, head, background });
+    const bystander = startBystander(plan.seed);
+    return await played({ build, plan, chance, repository, head, background, bystander });
   } finally {
     for (const one of living(background)) end(one);
     rmSync(repository.top, { recursive: true, force: true });
@@ -68,6 +71,8 @@ interface Scene extends Stage {
   readonly head: Tree;
   /** Command line of the process that outlives the agent. */
   readonly background: string;
+  /** A process with that command line which is not of the turn. */
+  readonly bystander: Seen;
 }
 
 async function played(stage: Scene): Promise<Round> {
@@ -93,7 +98,7 @@ async function played(stage: Scene): Promise<Round> {
     instructions: instructionsIn(before),
     dirtyBefore,
     dirtyNow: dirtyPaths(repository),
-    alive: living(stage.background),
+    alive: living(stage.background).filter(({ pid }) => pid !== stage.bystander.pid),
     keeper: plan.keeperToo ? 'killed' : heard ? 'heard' : 'speaking',
   };
   const product = new Product(stage.build.program, repository);
@@ -101,7 +106,12 @@ async function played(stage: Scene): Promise<Round> {
   const moved = difference(trees.now, readTree(repository.dir));
   await gone(keeper, 'the keeper');
   const answered = await answerForTheDead(product, answers, chance.split('answer'));
+  const known = { outlived: facts.alive, bystander: stage.bystander };
+  const early = chance.split('orphans').often(1, 2)
+    ? await endOrphans(product, 'before the repairs', known)
+    : null;
   const repairs = await bothRepairs({ stage, product, facts, answers, trees, folders, user });
+  const ending = early ?? (await endOrphans(product, 'after the repairs', known));
   const { agent } = stage.build;
   const sequel = await playSuccessor({ agent, repository }, product, judge.factOf(facts, 'turn')?.task ?? '');
   return {
@@ -111,6 +121,7 @@ async function played(stage: Scene): Promise<Round> {
     facts,
     answers,
     answered,
+    ending,
     checks: {
       knowsInterrupted: judge.knowsInterrupted(facts, answers),
       reportsFiles: [
@@ -120,7 +131,7 @@ async function played(stage: Scene): Promise<Round> {
       approvalIntact: [...judge.approvalIntact(facts, answers), ...answerHonoured(acts, answered, sequel)],
       conflictIntact: [...conflictIntact(facts, answers), ...conflictHeld(answers, sequel)],
       gitStatusMatches: judge.gitStatusMatches(facts, answers),
-      orphanFound: judge.orphanFound(facts, answers),
+      orphanFound: [...judge.orphanFound(facts, answers), ...orphansEnded(facts.alive, ending)],
       ...repairs,
     },
   };

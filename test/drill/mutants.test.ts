@@ -97,6 +97,7 @@ const CASES: readonly [string, readonly Patch[], number, readonly Question[]][] 
     seedWhere(calm),
     ['conflictIntact'],
   ],
+  ['ends nothing of what outlived the agent', mutations.ORPHANS_LEFT, seedWhere(calm), ['orphanFound']],
   ['does not see what outlived the agent', mutations.ORPHANS_UNSEEN, seedWhere(calm), ['orphanFound']],
 ];
 

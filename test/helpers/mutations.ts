@@ -92,6 +92,10 @@ export const CONFLICT_BLOCKS_NOTHING: readonly Patch[] = [
   { file: 'lib/files/conflict.js', find: 'if (path !== undefined)', replace: 'if (false)' },
 ];
 
+export const ORPHANS_LEFT: readonly Patch[] = [
+  { file: 'lib/lease/ending.js', find: 'process.kill(one.pid, name);', replace: ';' },
+];
+
 export const ORPHANS_UNSEEN: readonly Patch[] = [
   { file: 'lib/lease/processes.js', find: 'if (belongs(entry, search, byPid))', replace: 'if (false)' },
 ];

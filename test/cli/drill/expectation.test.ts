@@ -185,6 +185,7 @@ test('no module that judges imports anything of the product', (t) => {
     'answers',
     'chance',
     'contested',
+    'ending',
     'expectation',
     'judge',
     'kill',
