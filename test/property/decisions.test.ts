@@ -331,8 +331,9 @@ class World {
 }
 
 test('random work with crashes, rewinds and restores is what the model says it is, and verifies after each step', async (t) => {
-  const seed = seedOf(process.env);
-  const numRuns = Number(process.env['DURABLE_TEST_RUNS'] ?? 6);
+  // Twelve runs from here find a fold that forgets to invalidate at a rewind; six from another seed did not.
+  const seed = seedOf(process.env, 5);
+  const numRuns = Number(process.env['DURABLE_TEST_RUNS'] ?? 12);
   t.log(`seed ${String(seed)}, ${String(numRuns)} runs`);
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { minLength: 20, maxLength: 30 }), async (steps) => {
