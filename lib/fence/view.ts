@@ -6,6 +6,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
+import { hasCode } from '../errors.js';
 import { errno, namesIn } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 
@@ -35,8 +36,21 @@ export function look(storage: Storage): View['things'] {
     stash: String(textOf(join(layout.commonDir, 'logs/refs/stash')).split('\n').length),
   };
   for (const name of namesIn(join(layout.commonDir, 'worktrees'))) things[`work tree ${name}`] = 'there';
-  for (const [ref, oid] of refs.list('refs/')) if (!OURS.test(ref)) things[ref] = oid;
+  for (const ref of refs.names('refs/')) {
+    const value = OURS.test(ref) ? null : valueOf(storage, ref);
+    if (value !== null) things[ref] = value;
+  }
   return things;
+}
+
+/** A ref of the user's that a power cut tore is no reason to refuse a turn. */
+function valueOf({ refs }: Storage, ref: string): string | null {
+  try {
+    return refs.read(ref);
+  } catch (error) {
+    if (hasCode(error, 'ref-damaged')) return 'damaged';
+    throw error;
+  }
 }
 
 export function differences(before: View['things'], after: View['things']): Difference[] {

@@ -220,3 +220,15 @@ test('with no turn open no hook of ours is in the folder: neither after init nor
   durable(place, ['status']);
   t.deepEqual(hooks(), []);
 });
+
+test("a torn ref of the user's keeps no turn from starting, and one that is torn meanwhile is recorded", async (t) => {
+  const place = scratch(t);
+  place.write('.git/refs/heads/torn', '');
+  const running = await openTurn(t, place);
+  place.write('.git/refs/heads/later', '');
+  await close(running);
+  const { stdout, code } = durable(place, ['log', '--type', 'git.observed']);
+  t.is(code, 0);
+  t.regex(stdout, /refs\/heads\/later appeared/);
+  t.notRegex(stdout, /refs\/heads\/torn/);
+});
