@@ -1,45 +1,13 @@
 /**
- * Two gits at once fill the first private index of a large tree, each its half of the sorted names, and the halves are joined.
+ * Two indexes of git as one, and what an index says of its files.
  *
- * Most of a first checkpoint is git reading and hashing every file, on one processor. An index in version 2 without extensions
- * is its entries one after another (gitformat-index(5)), so two of them whose names follow each other are one: header,
- * entries of the first, entries of the second, checksum. Anything else (another version, names that do not follow each
- * other) is refused with null, and one git reads all of it.
+ * An index in version 2 without extensions is its entries one after another (gitformat-index(5)), so two of them whose names follow
+ * each other are one: header, entries of the first, entries of the second, checksum. Anything else (another version, names
+ * that do not follow each other) is refused with null. Read and written are private indexes of a quarantine alone, never
+ * the user's.
  */
 import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
-import type { Feed } from './private-index.js';
-
-export interface Fed {
-  readonly fed: readonly Feed[];
-  /** False when a git failed: what the halves hold is not all of it. */
-  readonly isFine: boolean;
-}
-
-/**
- * Gives each half of `count` sorted feeds to a git of its own as soon as it is known. A git that is slow holds back neither the other
- * one nor the looks.
- */
-export async function feedHalves(
-  feeds: { readonly batches: AsyncIterable<readonly Feed[]>; readonly count: number },
-  listOf: (batch: readonly Feed[]) => Uint8Array,
-  start: (half: number, names: AsyncIterable<Uint8Array>) => Promise<boolean>,
-): Promise<Fed> {
-  const lists = [new Readable({ read: () => undefined }), new Readable({ read: () => undefined })];
-  const gits = Promise.all(lists.map((list, half) => start(half, list)));
-  const fed: Feed[] = [];
-  try {
-    for await (const batch of feeds.batches) {
-      const list = lists[fed.length * 2 < feeds.count ? 0 : 1];
-      list?.push(listOf(batch));
-      for (const feed of batch) fed.push(feed);
-      if (fed.length * 2 >= feeds.count && list === lists[0]) list?.push(null);
-    }
-  } finally {
-    for (const list of lists) if (!list.readableEnded && !list.destroyed) list.push(null);
-  }
-  return { fed, isFine: (await gits).every((isFine) => isFine) };
-}
+import { decodePath } from './path.js';
 
 /** One index of both; null when these are not two halves of one. `hashSize`: bytes of an object id. */
 export function joinIndexes(first: Buffer, second: Buffer, hashSize: number): Buffer | null {
@@ -56,6 +24,34 @@ export function joinIndexes(first: Buffer, second: Buffer, hashSize: number): Bu
       .update(body)
       .digest(),
   ]);
+}
+
+/** What git saw of a file when it read it. Times in milliseconds since 1970; `size` modulo 2^32. */
+export interface SeenEntry {
+  readonly isRepository: boolean;
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+  readonly name: () => string;
+}
+
+/** The entries of an index as `joinIndexes` makes it. */
+export function* entriesSeen(index: Buffer, hashSize: number): Generator<SeenEntry> {
+  let at = HEADER;
+  for (let left = entriesIn(index); left > 0; left -= 1) {
+    const from = at;
+    const name = nameAt(index, from + STAT + hashSize) ?? Buffer.of();
+    const ms = (field: number): number =>
+      index.readUInt32BE(from + field) * 1000 + index.readUInt32BE(from + field + 4) / 1e6;
+    yield {
+      isRepository: index.readUInt32BE(from + 24) >>> 12 === 0o16,
+      size: index.readUInt32BE(from + 36),
+      mtimeMs: ms(8),
+      ctimeMs: ms(0),
+      name: () => decodePath(name),
+    };
+    at = entryEnd(from, name, hashSize);
+  }
 }
 
 /** How many entries an index has that is not split. */
@@ -87,10 +83,14 @@ function entriesOf(index: Buffer, hashSize: number): Entries | null {
     if (name === null) return null;
     first ??= name;
     last = name;
-    // 1 to 8 bytes of padding, up to a multiple of 8.
-    at += (STAT + hashSize + 2 + name.length + 8) & ~7;
+    at = entryEnd(at, name, hashSize);
   }
   return { count, bytes: index.subarray(HEADER, at), first: first ?? null, last: last ?? null };
+}
+
+/** With 1 to 8 bytes of padding, up to a multiple of 8. */
+function entryEnd(at: number, name: Buffer, hashSize: number): number {
+  return at + ((STAT + hashSize + 2 + name.length + 8) & ~7);
 }
 
 /** `flagsAt`: where the entry's two bytes of flags are; its name follows them. */

@@ -96,3 +96,11 @@ function sequenceLength(bytes: Uint8Array, at: number): number {
     return 0;
   }
 }
+
+/** Paths as git reads them with `-z`. */
+export function listOf(paths: readonly string[]): Buffer {
+  if (paths.length === 0) return Buffer.alloc(0);
+  const text = `${paths.join('\0')}\0`;
+  if (text.isWellFormed()) return Buffer.from(text);
+  return Buffer.concat(paths.flatMap((path) => [encodePath(path), Buffer.of(0)]));
+}

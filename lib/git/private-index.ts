@@ -16,20 +16,23 @@
 import { existsSync, lstatSync, readFileSync, type BigIntStats } from 'node:fs';
 import { DurableError } from '../errors.js';
 import { errno, isAbsence } from './disk.js';
-import { entriesIn, feedHalves, joinIndexes } from './index-halves.js';
-import { encodePath, fsPath, splitPaths } from './path.js';
+import { readByTwo } from './first-index.js';
+import { fsPath, listOf, splitPaths } from './path.js';
 import { gitFailure, type PrivateDir } from './private-dir.js';
 import type { Quarantine } from './quarantine.js';
 import { isQuiet, sameStat, stableRead } from './stable-read.js';
 import type { Storage } from './storage.js';
 import { second, statText, type Suspect } from './suspects.js';
 
-/** Feeds from which on two gits at once are worth their start and the joining. */
-const LARGE = 5000;
+export interface Filled {
+  readonly outcome: Outcome;
+  /** Every name is in the index, as git read it. */
+  readonly isWhole: boolean;
+  /** Names that are not: gone, or left out by git. */
+  readonly absent: readonly string[];
+}
 
 export interface Outcome {
-  /** How many entries the index has, when that is known: as many as were fed, and nothing was done to it since. */
-  entries: number | null;
   /** Left out after all, and why. */
   readonly skipped: { readonly path: string; readonly why: 'special' | 'unreadable' | 'too-large' }[];
   /**
@@ -49,7 +52,7 @@ export class PrivateIndex {
   readonly #storage: Storage;
   readonly #dir: PrivateDir;
   readonly #quarantine: Quarantine;
-  readonly #outcome: Outcome = { entries: null, skipped: [], suspects: [] };
+  readonly #outcome: Outcome = { skipped: [], suspects: [] };
   #heldFiles = 0;
   /** Those that git must not read again. */
   readonly #failed = new Set<string>();
@@ -66,14 +69,11 @@ export class PrivateIndex {
    */
   async update(change: {
     readonly feeds: AsyncIterable<readonly Feed[]>;
-    /** How many feeds there are at most, when they are sorted and no index is there yet; else 0. */
-    readonly fresh: number;
     readonly held: readonly string[];
     readonly removed: readonly string[];
   }): Promise<Outcome> {
     await this.#set(change.removed.map((path) => ({ path, image: null })));
-    const isLarge = change.fresh > LARGE;
-    const fed = isLarge ? await this.#feedHalves(change.feeds, change.fresh) : await this.#feed(change.feeds);
+    const fed = await this.#feed(change.feeds);
     const moved = this.#changedStats(fed.filter(({ stat }) => stat !== null));
     const held = new Set([...change.held, ...moved, ...this.#failed]);
     await this.hold([...held]);
@@ -83,6 +83,23 @@ export class PrivateIndex {
       await this.#dir.output(this.#quarantine, ['read-tree', '--empty'], { site: 'snapshot.add' });
     this.backdate();
     return this.#outcome;
+  }
+
+  /**
+   * Fills an index that is not there yet with a great many sorted names that nobody has looked at (first-index.ts). Null when each of
+   * them has to be looked at: nothing is done then. Errors: 'out-of-space', 'git-failed'.
+   */
+  async fill(names: readonly string[]): Promise<Filled | null> {
+    const read = await readByTwo(
+      { storage: this.#storage, dir: this.#dir, quarantine: this.#quarantine },
+      names,
+    );
+    if (read === null) return null;
+    this.#quarantine.scratch.create('quarantine.scratch', this.#quarantine.path('index'), read.index);
+    await this.hold(read.fresh);
+    this.backdate();
+    const isWhole = read.absent.length === 0 && read.fresh.length === 0;
+    return { outcome: this.#outcome, isWhole, absent: read.absent };
   }
 
   /**
@@ -116,7 +133,7 @@ export class PrivateIndex {
         next = await iterator.next()
       ) {
         for (const feed of next.value) fed.push(feed);
-        yield listOf(next.value);
+        yield listOf(next.value.map(({ path }) => path));
       }
     }
     const isFine = await this.#updateIndex(names());
@@ -127,29 +144,11 @@ export class PrivateIndex {
     return fed;
   }
 
-  /** The same by two gits at once, into an index that is not there yet. */
-  async #feedHalves(batches: AsyncIterable<readonly Feed[]>, count: number): Promise<readonly Feed[]> {
-    const halves = [this.#quarantine.path('half-0'), this.#quarantine.path('half-1')];
-    const { fed, isFine } = await feedHalves({ batches, count }, listOf, (half, names) =>
-      this.#updateIndex(names, halves[half]),
-    );
-    const [first, second] = halves.map((half) => (existsSync(half) ? readFileSync(half) : null));
-    const { objectFormat } = this.#storage.layout;
-    const hashSize = objectFormat === 'sha256' ? 32 : 20;
-    const joined = isFine && first && second ? joinIndexes(first, second, hashSize) : null;
-    if (joined === null) await this.#feedAgain(fed);
-    else {
-      this.#quarantine.scratch.create('quarantine.scratch', this.#quarantine.path('index'), joined);
-      this.#outcome.entries = entriesIn(joined);
-    }
-    return fed;
-  }
-
   async #feedAgain(feeds: readonly Feed[]): Promise<void> {
     const moved = new Set(this.#changedStats(feeds));
     for (const path of moved) this.#failed.add(path);
     const rest = feeds.filter(({ path }) => !moved.has(path));
-    if (rest.length === 0 || (await this.#updateIndex(listOf(rest)))) return;
+    if (rest.length === 0 || (await this.#updateIndex(listOf(rest.map(({ path }) => path))))) return;
     if (rest.length === 1) {
       // Not readable, or a name git refuses: holding it finds out which.
       for (const { path } of rest) this.#failed.add(path);
@@ -160,13 +159,9 @@ export class PrivateIndex {
     await this.#feedAgain(rest.slice(half));
   }
 
-  /** `half`: an index of its own, whole, to be joined with another. */
-  async #updateIndex(input: Uint8Array | AsyncIterable<Uint8Array>, half?: string): Promise<boolean> {
-    const whole =
-      half === undefined ? [] : ['-c', 'core.splitIndex=false', '-c', 'core.untrackedCache=false'];
-    const args = [...whole, 'update-index', '-z', '--add', '--remove', '--replace', '--stdin'];
-    const env = half === undefined ? {} : { GIT_INDEX_FILE: half };
-    const result = await this.#dir.run(this.#quarantine, args, { site: 'snapshot.add', input, env });
+  async #updateIndex(input: Uint8Array | AsyncIterable<Uint8Array>): Promise<boolean> {
+    const args = ['update-index', '-z', '--add', '--remove', '--replace', '--stdin'];
+    const result = await this.#dir.run(this.#quarantine, args, { site: 'snapshot.add', input });
     if (result.code === 0) return true;
     const failure = gitFailure(this.#quarantine, args, result);
     if (failure.code === 'out-of-space') throw failure;
@@ -243,7 +238,6 @@ export class PrivateIndex {
   /** Sets entries as they are, without a look at the disk; a null image takes the path out. */
   async #set(entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    this.#outcome.entries = null;
     const none = '0'.repeat(this.#storage.layout.objectFormat === 'sha256' ? 64 : 40);
     // Removals first: a file's name may have become a folder's.
     const ordered = [
@@ -251,7 +245,7 @@ export class PrivateIndex {
       ...entries.filter(({ image }) => image !== null),
     ];
     const lines = ordered.map(({ path, image }) =>
-      Buffer.concat([Buffer.from(`${image?.mode ?? '0'} ${image?.oid ?? none}\t`), nul(path)]),
+      Buffer.concat([Buffer.from(`${image?.mode ?? '0'} ${image?.oid ?? none}\t`), listOf([path])]),
     );
     const args = ['update-index', '-z', '--add', '--replace', '--index-info'];
     await this.#dir.output(this.#quarantine, args, { site: 'snapshot.add', input: Buffer.concat(lines) });
@@ -287,15 +281,4 @@ export class PrivateIndex {
 interface Entry {
   readonly path: string;
   readonly image: { readonly mode: string; readonly oid: string } | null;
-}
-
-/** Paths as git reads them with `-z`. */
-function listOf(feeds: readonly Feed[]): Buffer {
-  if (feeds.length === 0) return Buffer.alloc(0);
-  const text = `${feeds.map(({ path }) => path).join('\0')}\0`;
-  return text.isWellFormed() ? Buffer.from(text) : Buffer.concat(feeds.map(({ path }) => nul(path)));
-}
-
-function nul(path: string): Buffer {
-  return Buffer.concat([encodePath(path), Buffer.of(0)]);
 }

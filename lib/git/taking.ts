@@ -4,6 +4,7 @@
  */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { NameFinder, parseState, type ChangedNames, type IndexState } from './changed-names.js';
+import { GREAT_MANY } from './first-index.js';
 import { splitPaths } from './path.js';
 import { MANY, PathLooks, type SkipReason } from './path-looks.js';
 import { preload } from './preload.js';
@@ -74,15 +75,16 @@ export class Taking {
     // Awaited below, when tracked names may have failed first.
     listing.catch(() => undefined);
     const names = await this.#finder.tracked();
-    const tracked = await this.#update(names.look, { names, ignored: [] });
+    const filled = names.look.length < GREAT_MANY ? null : await this.#index.fill(names.look);
+    const left = filled === null ? names.look : filled.absent;
+    const tracked = (await this.#update(left, { names, ignored: [] })) ?? filled?.outcome ?? null;
     const { files, nested } = await this.#finder.othersAfter(names, await listing);
     const untracked = files.filter((path) => !names.base.missing.has(path));
     const look = [...new Set([...untracked, ...named])];
     const others = await this.#update(look, { names: { ...names, untracked: look }, ignored: [] });
     this.#nameNested([...nested, ...names.base.submodules]);
     const outcome = others ?? tracked;
-    const isWhole = others === null && tracked?.entries === names.look.length;
-    const known = isWhole ? names.look : null;
+    const known = others === null && filled?.isWhole === true ? names.look : null;
     const [tree, listed] = await this.#tree({ old: null, outcome, isMany: names.look.length > MANY, known });
     return this.#result({ old: null, tree, names, outcome, listed });
   }
@@ -180,7 +182,7 @@ export class Taking {
     if (!isFirst && sorted.count + sorted.held.length + removed.length === 0) return null;
     if (names.untracked.length >= MANY_NEW)
       await preload(storage, quarantine, { dir, paths: names.untracked });
-    return this.#index.update({ ...sorted, removed, fresh: isFirst ? sorted.count : 0 });
+    return this.#index.update({ ...sorted, removed });
   }
 
   async #list(): Promise<string[]> {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { openRepository, systemHost } from '../../lib/index.js';
 import { document, type Line } from '../helpers/events.js';
 import { durable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -11,23 +10,32 @@ interface Listed {
   readonly resolved: readonly Line[];
 }
 
-/** A finished turn whose write met somebody else's edit. */
-async function conflicting(place: Scratch): Promise<string> {
+/**
+ * A finished turn whose write met somebody else's edit. It runs in a process of its own: whoever has held a turn decides
+ * nothing, and its children neither.
+ */
+function conflicting(place: Scratch): string {
   place.write('file', 'read\n');
-  const repository = await openRepository(place.dir, { ...systemHost(), env: place.env });
-  const turn = await repository.startTurn({ objective: 'edit', keeper: false });
-  turn.read('file');
-  place.write('file', 'theirs\n');
-  const change = { kind: 'write', path: 'file', bytes: Buffer.from('mine\n') } as const;
-  await turn.transaction([change]).catch(() => undefined);
-  await turn.finish({ outcome: 'completed' });
-  await repository.close();
+  const ran = place.run(process.execPath, ['--input-type=module', '-e', TURN]);
+  if (ran.code !== 0) throw new Error(ran.stderr);
   return String(document<Listed>(place, ['conflicts']).open[0]?.['id']);
 }
 
-test('conflicts lists, compares three ways and names what to type; status counts it', async (t) => {
+const TURN = `
+import { writeFileSync } from 'node:fs';
+import { openRepository } from ${JSON.stringify(new URL('../../lib/index.js', import.meta.url).href)};
+const repository = await openRepository('.');
+const turn = await repository.startTurn({ objective: 'edit', keeper: false });
+turn.read('file');
+writeFileSync('file', 'theirs\\n');
+await turn.transaction([{ kind: 'write', path: 'file', bytes: Buffer.from('mine\\n') }]).catch(() => undefined);
+await turn.finish({ outcome: 'completed' });
+await repository.close();
+`;
+
+test('conflicts lists, compares three ways and names what to type; status counts it', (t) => {
   const place = scratch(t);
-  const id = await conflicting(place);
+  const id = conflicting(place);
   t.is(document(place, ['status'])['conflicts'], 1);
   t.is(durable(place, ['status', '--exit-code']).code, 3);
   t.regex(durable(place, ['status']).stdout, /next: git durable conflicts/);
@@ -42,9 +50,9 @@ test('conflicts lists, compares three ways and names what to type; status counts
   t.is(durable(place, ['conflicts', 'nowhere']).code, 2);
 });
 
-test('resolve --keep-mine writes and prints its undo; a second answer is 4; no answer or two are 2', async (t) => {
+test('resolve --keep-mine writes and prints its undo; a second answer is 4; no answer or two are 2', (t) => {
   const place = scratch(t);
-  const id = await conflicting(place);
+  const id = conflicting(place);
   t.is(durable(place, ['resolve', id]).code, 2);
   t.is(durable(place, ['resolve', id, '--keep-mine', '--use-latest']).code, 2);
   const done = document(place, ['resolve', id.slice(0, 8), '--keep-mine']);
@@ -55,9 +63,9 @@ test('resolve --keep-mine writes and prints its undo; a second answer is 4; no a
   t.is(readFileSync(join(place.dir, 'file'), 'utf8'), 'theirs\n');
 });
 
-test('resolve --use-latest writes nothing and frees the path; from inside a turn it is refused with 4', async (t) => {
+test('resolve --use-latest writes nothing and frees the path; from inside a turn it is refused with 4', (t) => {
   const place = scratch(t);
-  const id = await conflicting(place);
+  const id = conflicting(place);
   const inside = durable(place, ['run', '--', process.execPath, '-e', INSIDE, id]);
   t.is(inside.code, 4, inside.stderr);
   t.is(durable(place, ['resolve', id, '--use-latest']).code, 0);

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { releaseKeeps } from '../../lib/git/keep.js';
-import { checkpointPlace, settle, type CheckpointPlace } from '../helpers/checkpoint-place.js';
+import { checkpointPlace, type CheckpointPlace } from '../helpers/checkpoint-place.js';
 import { scratch, type Ran } from '../helpers/scratch.js';
 
 const CHILD = join(import.meta.dirname, '../helpers/checkpoint-child.js');
@@ -127,23 +127,6 @@ test('killed at any step, a checkpoint leaves nothing that the next one does not
   t.deepEqual(readdirSync(join(place.dir, '.git/durable/quarantine')), []);
   t.is(place.run('git', ['fsck', '--full', '--strict']).code, 0);
   t.false(existsSync(join(place.dir, '.git/durable/snapshot/index.lock')));
-});
-
-test('a first checkpoint of many files, read by two gits, is what one git reads, and no file is lost between them', async (t) => {
-  const place = await checkpointPlace(t);
-  for (let file = 0; file < 6000; file += 1)
-    place.write(`many/${String(file % 60)}/${String(file)}`, `bytes of ${String(file % 500)}\n`);
-  place.git('add', '-A');
-  place.git('commit', '-q', '-m', 'many');
-  place.write('many/untracked', 'new\n');
-  rmSync(join(place.dir, 'many/7/7'));
-  await settle();
-  const taken = await place.checkpoint();
-  place.git('add', '-A');
-  t.is(taken.tree, place.git('write-tree'));
-  t.is(taken.files, place.git('ls-files').split('\n').length);
-  const next = await place.checkpoint();
-  t.deepEqual([next.tree, next.changed], [taken.tree, 0]);
 });
 
 test("a path that came into the user's index while names were being listed is in the checkpoint", async (t) => {

@@ -30,10 +30,13 @@ export function mutant(t: Pick<ExecutionContext, 'teardown'>, patches: readonly 
   return join(top, 'dist', 'cli', 'main.js');
 }
 
+/** How often what a patch replaces occurs in this build. */
+export function occurrences({ file, find }: Patch): number {
+  return readFileSync(join(ROOT, 'dist', file), 'utf8').split(find).length - 1;
+}
+
 function apply(path: string, patch: Patch): void {
-  const text = readFileSync(path, 'utf8');
-  const parts = text.split(patch.find);
-  if (parts.length !== 2)
-    throw new Error(`${String(patch.find)} occurs ${String(parts.length - 1)} times in ${patch.file}`);
-  writeFileSync(path, parts.join(patch.replace));
+  if (occurrences(patch) !== 1)
+    throw new Error(`${String(patch.find)} occurs ${String(occurrences(patch))} times in ${patch.file}`);
+  writeFileSync(path, readFileSync(path, 'utf8').split(patch.find).join(patch.replace));
 }

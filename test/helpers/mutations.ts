@@ -23,14 +23,15 @@ export const WITHOUT_BEFORE_IMAGE: readonly Patch[] = [
 export const INTENT_AFTER_EFFECT: readonly Patch[] = [
   {
     file: 'lib/turn/turn.js',
-    find: /await this\.#context\.append\(\(\) => \[\s*proposed\.draft,\s*startedDraft\(this\.#context, proposed\.invocation, null\),?\s*\]\);(?=\s*const open = this\.#opened\(proposed\);\s*try)/,
-    replace: '',
+    find: 'const { invocation, ...open } = this.#opened(await this.#started(call, index));',
+    replace:
+      'const proposed = await proposeCall(this.#context, call, { index }); const { invocation, ...open } = this.#opened(proposed);',
   },
   {
     file: 'lib/turn/turn.js',
-    find: 'const value = await run({ invocation: proposed.invocation });',
+    find: 'const value = await this.#steps.within(invocation, () => run({ invocation }));',
     replace:
-      'const value = await run({ invocation: proposed.invocation }); await this.#context.append(() => [proposed.draft, startedDraft(this.#context, proposed.invocation, null)]);',
+      'const value = await this.#steps.within(invocation, () => run({ invocation })); await this.#context.append(() => [proposed.draft, startedDraft(this.#context, proposed.invocation, null)]);',
   },
 ];
 
@@ -43,14 +44,14 @@ export const ARGUMENTS_NORMALIZED: readonly Patch[] = [
 ];
 
 export const FOREIGN_OVERWRITTEN: readonly Patch[] = [
-  { file: 'lib/recovery/aim.js', find: "verdict.state === 'foreign'", replace: 'false' },
+  { file: 'lib/recovery/aim.js', find: "left.state === 'foreign'", replace: 'false' },
 ];
 
 export const ROLLED_BACK_ONE_STEP: readonly Patch[] = [
   {
     file: 'lib/recovery/aim.js',
-    find: "action === 'roll-back' ? verdict.before : verdict.target",
-    replace: "action === 'roll-back' ? touched.steps.at(-1).before : verdict.target",
+    find: "action === 'roll-back' ? left.before : left.target",
+    replace: "action === 'roll-back' ? touched.steps.at(-1).before : left.target",
   },
 ];
 
@@ -97,5 +98,9 @@ export const ORPHANS_LEFT: readonly Patch[] = [
 ];
 
 export const ORPHANS_UNSEEN: readonly Patch[] = [
-  { file: 'lib/lease/processes.js', find: 'if (belongs(entry, search, byPid))', replace: 'if (false)' },
+  {
+    file: 'lib/lease/processes.js',
+    find: 'if (belongs(entry, search, { byPid, markers }))',
+    replace: 'if (false)',
+  },
 ];
