@@ -16,6 +16,7 @@ import fsExtra from 'fs-extra';
 import { diskError, errno, namesIn } from '../lib/git/disk.js';
 import { NOTES_REF } from '../lib/decisions/note.js';
 import { dropKeeps } from '../lib/git/keep.js';
+import { healFences } from '../lib/fence/heal.js';
 import { installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
 import { followRewrites, forgetRewrites } from './rewrite-ref.js';
@@ -80,10 +81,12 @@ export async function uninstall(
   const dead = await deadHolders(storage, options.purge);
   // A dead holder could not take its own gc.pid away.
   for (const record of dead) dropMaintenance(storage, record.holder.pid);
+  // Nothing of ours is left afterwards that could take a dead turn's lock away.
+  const locks = healFences(storage);
   const refs = options.purge ? await purgeRefs(storage) : [];
   const hooks = await removeHooks(storage, others.length === 0);
   if (others.length === 0) await forgetRewrites(storage);
-  const removed = [...refs, ...hooks, ...(await removeFiles(storage, others.length === 0))];
+  const removed = [...locks, ...refs, ...hooks, ...(await removeFiles(storage, others.length === 0))];
   const wanted = others.length === 0 ? [layout.local, layout.shared] : [join(layout.local, 'workspace')];
   const residue = wanted.filter((path) => isThere(path));
   if (options.purge) residue.push(...listRefs(storage).keys(), ...refFolders(storage));

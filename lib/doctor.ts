@@ -3,14 +3,14 @@
  *
  *   leases       every lease record can be read
  *   ledgers      every ledger is whole (all of it with `deep`, else its newest event)
- *   locks        no lock in our namespace whose owner is dead, or that names nobody
+ *   locks        no lock in our namespace whose owner is dead, or that names nobody, and no old one of git's own
  *   fence        hooks and index.lock are where they belong
  *   interrupted  no turn waits for recovery
  *
  * `mend` does what is safe without a decision: a lock of a proven-dead owner goes by the claim chain, a torn newest event is set
  * aside (lib/ledger/repair.ts), and a damaged ref of a lease or of contents is found again. Recovery is a person's decision and is only named. A check that fails to look is a problem of its own.
  */
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode, isDurableError, type DurableError } from './errors.js';
 import { errno } from './git/disk.js';
@@ -183,7 +183,8 @@ function damageOf(damage: DurableError | null): Problem[] {
 
 function locks(storage: Storage): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const path of locksBelow(join(storage.layout.commonDir, 'refs', 'durable'))) {
+  const ours = locksBelow(join(storage.layout.commonDir, 'refs', 'durable'));
+  for (const path of [...ours, ...oldLocksOfGit(storage)]) {
     const owner = readTicket(path);
     if (owner === null) continue;
     if (owner === 'foreign') {
@@ -197,6 +198,18 @@ function locks(storage: Storage): Promise<Problem[]> {
   }
   return Promise.resolve(problems);
 }
+
+/** Locks that a git takes for a moment and that have been there for longer: every turn waits for them, and is refused. */
+function oldLocksOfGit({ layout, host }: Storage): string[] {
+  const own = ['index.lock', 'HEAD.lock'].map((name) => join(layout.gitDir, name));
+  const shared = ['packed-refs.lock', 'config.lock'].map((name) => join(layout.commonDir, name));
+  return [...own, ...shared].filter((path) => {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    return stat !== undefined && host.now().getTime() - stat.mtimeMs > LONG_MS;
+  });
+}
+
+const LONG_MS = 60_000;
 
 /** Lock files, not the value that waits beside one (`<ref>.<ticket>.lock`). */
 function locksBelow(dir: string): string[] {

@@ -27,6 +27,7 @@ import { Ledger, listTasks, openTask } from '../ledger/ledger.js';
 import { starterOf } from '../ledger/starter.js';
 import { cut } from '../ledger/subject.js';
 import { reconcileLeft } from '../orphans/reconcile.js';
+import { openTurns } from '../recovery/interrupted.js';
 import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext, type TurnContext } from './context.js';
@@ -63,6 +64,7 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
   const key = options.key ?? freshId(storage.host);
   const task = await chooseTask(storage, options, workspace);
   await refuseClaimed(storage, task, key);
+  await refuseOlder(storage, workspace);
   await noteBefore(storage, workspace);
   const marker = turnOptions.marker ?? freshMarker(storage, workspace);
   const turn = freshId(storage.host);
@@ -87,6 +89,18 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
     lowerFence(storage, turn);
     throw error;
   }
+}
+
+/**
+ * A work tree whose lease nobody has had yet, though the ledger has an interrupted turn of it: it was initialised again, or its
+ * lease's ref was deleted. What a lease would refuse is refused all the same.
+ */
+async function refuseOlder(storage: Storage, workspace: string): Promise<void> {
+  if ((await readLease(storage, leaseOf(workspace))) !== null) return;
+  const [older] = (await openTurns(storage, false)).filter(({ detectedBy }) => detectedBy !== null);
+  if (older === undefined) return;
+  const { task, objective } = older.turn.started.event;
+  throw new DurableError('recovery-needed', { task, turn: older.turn.id, objective });
 }
 
 /** The fence stands before the lease is claimed, so that no git of a person's slips between the two. */

@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { document, events, last } from '../helpers/events.js';
@@ -96,6 +96,22 @@ test('a lock that names nobody is named and never touched', (t) => {
   writeFileSync(lock, '');
   t.is(problems(place, '--fix')[0]?.code, 'foreign-lock');
   t.true(existsSync(lock));
+});
+
+test("a lock of git's own in the git dir is named once it is old, and never touched", (t) => {
+  const place = scratch(t);
+  for (const name of ['index.lock', 'HEAD.lock', 'packed-refs.lock', 'config.lock']) {
+    const lock = join(place.dir, '.git', name);
+    writeFileSync(lock, '');
+    t.deepEqual(problems(place), [], `${name} of a git that may be at work`);
+    const before = new Date(Date.now() - 3_600_000);
+    utimesSync(lock, before, before);
+    const [found] = problems(place, '--fix');
+    t.is(found?.code, 'foreign-lock');
+    t.true(found?.detail.includes(lock));
+    t.true(existsSync(lock));
+    rmSync(lock);
+  }
 });
 
 test('a damaged newest event: log and status still tell the rest, verify leaves with 5, --fix sets it aside', (t) => {

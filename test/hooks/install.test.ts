@@ -1,8 +1,10 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
+import { keeperOf } from '../helpers/keeper.js';
 import { listing } from '../helpers/listing.js';
-import { durable, PROGRAM } from '../helpers/program.js';
+import { stateOf, until } from '../helpers/processes.js';
+import { durable, PROGRAM, startDurable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 test('init gives the work tree an id, prints each file it touches, and twice is once', (t) => {
@@ -132,4 +134,49 @@ test('of two work trees the last one that is uninstalled takes the setting with 
   t.deepEqual(values(place), ['refs/notes/durable']);
   t.is(durable(place, ['uninstall'], { cwd: linked }).code, 0);
   t.is(config(place), before);
+});
+
+/** A turn whose agent, keeper and command were killed while it had changed a file. */
+async function killed(t: ExecutionContext, place: Scratch): Promise<void> {
+  const running = startDurable(t, place, [
+    'run',
+    '--',
+    'sh',
+    '-c',
+    'echo changed > README; echo $$; exec cat',
+  ]);
+  const command = Number(await running.line());
+  const keeper = await keeperOf(place);
+  for (const pid of [keeper, running.pid, command]) process.kill(pid, 'SIGKILL');
+  await until('the keeper gone', () => ['', 'Z'].includes(stateOf(keeper)));
+  await running.ended;
+}
+
+for (const words of [[], ['--purge']]) {
+  test(`uninstall ${words.join(' ')} takes the lock of a dead turn away, and git stages again`, async (t) => {
+    const place = scratch(t);
+    await killed(t, place);
+    t.true(existsSync(join(place.dir, '.git/index.lock')));
+    const gone = durable(place, ['uninstall', ...words]);
+    t.is(gone.code, 0, gone.stderr);
+    t.deepEqual(
+      readdirSync(join(place.dir, '.git')).filter((name) => /lock/.test(name)),
+      [],
+    );
+    t.is(place.git('add', 'README'), '');
+  });
+}
+
+test('a work tree that is initialised again, or whose lease was deleted, still starts no turn on interrupted work', async (t) => {
+  const place = scratch(t);
+  await killed(t, place);
+  t.is(durable(place, ['uninstall']).code, 0);
+  for (const attempt of ['the first', 'the second']) {
+    const refused = durable(place, ['run', '--', 'touch', 'ran']);
+    t.is(refused.code, 3, `${attempt}: ${refused.stderr}`);
+    t.false(existsSync(join(place.dir, 'ran')));
+  }
+  t.is(durable(place, ['recover', '--roll-back']).code, 0);
+  t.is(readFileSync(join(place.dir, 'README'), 'utf8'), place.git('show', 'HEAD:README') + '\n');
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
 });
