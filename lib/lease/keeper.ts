@@ -150,6 +150,7 @@ class Keeper {
     const survivors = findProcesses({
       markerHash: record.markerHash,
       recorded,
+      holders: [record.holder, agent],
       caller: this.#storage.host.pid,
     }).slice(0, SURVIVORS);
     await Ledger.open(this.#storage, task).append(

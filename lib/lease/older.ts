@@ -57,6 +57,7 @@ export async function processesOf(storage: Storage, record: LeaseRecord): Promis
     const search = {
       markerHash: holding.markerHash,
       recorded: [holding.holder, ...keeper, ...named],
+      holders: [holding.holder],
       caller: storage.host.pid,
     };
     for (const one of findProcesses(search, table)) found.set(one.pid, one);

@@ -37,6 +37,8 @@ export interface ProcessEntry extends ProcessIdentity {
 export interface ProcessSearch {
   readonly markerHash: string | null;
   readonly recorded: readonly ProcessIdentity[];
+  /** Of `recorded`: those that hold or held the turn. They may lead a group or session that is not the turn's alone. */
+  readonly holders?: readonly ProcessIdentity[];
   /** The process that asks: it and its ancestors are never in the answer. */
   readonly caller: number;
   /** Others never to be in the answer: a keeper of the caller. */
@@ -90,12 +92,35 @@ function belongs(
   search: ProcessSearch,
   { byPid, markers }: { byPid: ReadonlyMap<number, ProcessEntry>; markers: Markers },
 ): boolean {
-  const { recorded, markerHash, isOver } = search;
-  if (recorded.some((one) => one.pid === entry.pid && one.start === entry.start)) return true;
-  if (recorded.some((one) => isLedBy(entry, one, { now: byPid.get(one.pid), isOver: isOver ?? false })))
-    return true;
+  const { recorded, markerHash, isOver, holders = [] } = search;
+  if (recorded.some((one) => isSame(one, entry))) return true;
+  const led = recorded.filter((one) =>
+    isLedBy(entry, one, { now: byPid.get(one.pid), isOver: isOver ?? false }),
+  );
+  if (led.some((one) => !holders.some((holder) => isSame(holder, one)))) return true;
+  if (led.length > 0 && isLeftBehind(entry, search, byPid)) return true;
   return markerHash !== null && markers(entry.pid) === markerHash;
 }
+
+/**
+ * Whether a member of a holder's group or session came from the turn. A shell with job control puts a whole pipeline into the
+ * group that `run` leads: what it started there besides is older than the turn's first process, and its parent, of the same
+ * session, lives. What the turn left was handed to a reaper, or descends from what is found in another way.
+ */
+function isLeftBehind(
+  entry: ProcessEntry,
+  { recorded, holders = [] }: ProcessSearch,
+  byPid: ReadonlyMap<number, ProcessEntry>,
+): boolean {
+  const parent = byPid.get(entry.parent);
+  if (parent !== undefined && parent.pid !== 1 && parent.session === entry.session) return false;
+  const own = recorded.filter((one) => !holders.some((holder) => isSame(holder, one)));
+  const since = Math.min(...(own.length > 0 ? own : holders).map(({ start }) => Number(start)));
+  // Start times that are no numbers (ps) cannot be compared.
+  return Number.isNaN(since) || Number.isNaN(Number(entry.start)) || Number(entry.start) >= since;
+}
+
+const isSame = (a: ProcessIdentity, b: ProcessIdentity): boolean => a.pid === b.pid && a.start === b.start;
 
 /** In the group or session of `leader`, which still is the recorded process, or is gone with its number not reused. */
 function isLedBy(

@@ -9,7 +9,7 @@
 import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { isOfHere, leftTurns, processKey, recordedSurvivors } from '../lease/left.js';
-import { findProcesses, type ProcessIdentity } from '../lease/processes.js';
+import { findProcesses, isRunning, type ProcessIdentity } from '../lease/processes.js';
 import { leaseOf, seenLease, type LeaseRecord, type LeftTurn } from '../lease/record.js';
 import { workspaceId } from '../lease/workspace.js';
 import { openTurns, type OpenTurn } from '../recovery/interrupted.js';
@@ -48,12 +48,15 @@ export function orphansOfTurn(storage: Storage, open: OpenTurn, look: Look): Orp
   const at = { task: state.task, turn: turn.id };
   const hashes = holdings.flatMap(({ markerHash }) => (markerHash === null ? [] : [markerHash]));
   const containers = containersOf(storage, look, { ...at, hashes });
-  const holders = [turn.started.event.holder, ...holdings.map(({ holder }) => holder)];
-  if (!holders.some((holder) => isOfHere(storage, holder))) return containers;
-  const recorded = recordedSurvivors(turn);
+  const all = [turn.started.event.holder, ...holdings.map(({ holder }) => holder)];
+  const local = all.filter((holder) => isOfHere(storage, holder));
+  if (local.length === 0) return containers;
+  // Of a dead holder what a repair would end is what is listed; one that lives on runs more than this turn.
+  const holders = local.filter((holder) => !isRunning(holder));
+  const recorded = [...holders, ...recordedSurvivors(turn)];
   const except = holdings.flatMap(({ keeper }) => (keeper === null ? [] : [keeper]));
   const found = [null, ...hashes].flatMap((markerHash) =>
-    processesFor(storage, look, { recorded, except, markerHash, isOver: false }),
+    processesFor(storage, look, { recorded, holders, except, markerHash, isOver: false }),
   );
   const startedAt = new Map(turn.processes.map((one) => [processKey(one.process), one.startedAt]));
   const processes = found.map((one) => ({
@@ -120,6 +123,7 @@ function processesFor(
   { table, markers, spared }: Look,
   search: {
     readonly recorded: readonly ProcessIdentity[];
+    readonly holders?: readonly ProcessIdentity[];
     readonly markerHash: string | null;
     readonly isOver: boolean;
     readonly except?: readonly ProcessIdentity[];

@@ -1,10 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { spawn } from 'node:child_process';
 import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import test, { type ExecutionContext } from 'ava';
 import { systemHost } from '../../lib/host.js';
 import { entryOf } from '../../lib/lease/processes.js';
 import { openRepository } from '../../lib/repository.js';
+import { keeperOf } from '../helpers/keeper.js';
 import { document, events, last, type Line } from '../helpers/events.js';
 import { processesNaming, stateOf, until } from '../helpers/processes.js';
 import { durable, PROGRAM, startDurable } from '../helpers/program.js';
@@ -508,3 +510,28 @@ for (const [what, script, said] of USELESS) {
     t.deepEqual(processesNaming(join(bin, 'docker')), []);
   });
 }
+
+test('what a repair ends is listed before: also what cleared its environment and stayed in the group of a dead run', async (t) => {
+  const place = scratch(t);
+  const script =
+    '(env -i sleep 1000 </dev/null >/dev/null 2>&1 & echo $!); env -i sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; echo $$; read -r _';
+  const child = spawn(process.execPath, [PROGRAM, 'run', '--', 'sh', '-c', script], {
+    cwd: place.dir,
+    env: place.env,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async (): Promise<number> => endAfter(t, Number((await lines.next()).value));
+  const left = [await next(), await next()];
+  const shell = await next();
+  const keeper = endAfter(t, await keeperOf(place));
+  for (const pid of [keeper, child.pid ?? 0, shell]) process.kill(pid, 'SIGKILL');
+  await until('all killed', () => [keeper, child.pid ?? 0, shell].every(isOver));
+  t.deepEqual(
+    pids(orphans(place)),
+    [...left].sort((a, b) => a - b),
+  );
+  t.is(durable(place, ['recover', '--keep']).code, 0);
+  t.true(left.every(isOver));
+});

@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 
 export interface Scratch {
@@ -47,11 +48,26 @@ export interface ScratchOptions {
 
 export function scratch(t: Pick<ExecutionContext, 'teardown'>, options: ScratchOptions = {}): Scratch {
   const top = mkdtempSync(join(options.parent ?? tmpdir(), "durable 'té "));
-  t.teardown(() => {
-    // A keeper whose holder was killed may be writing its last event still.
-    rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
-  });
+  t.teardown(() => removeTree(top));
   return scratchAt(top, options);
+}
+
+const REMOVALS = 300;
+const BETWEEN_MS = 100;
+
+/**
+ * Removes a folder in which a keeper may be writing its last event still, its holder having been killed a moment ago. One
+ * that cannot be removed stays in the temporary folder: that is no failure of what was tested.
+ */
+export async function removeTree(top: string): Promise<void> {
+  for (let left = REMOVALS; left > 0; left -= 1) {
+    try {
+      rmSync(top, { recursive: true, force: true });
+      return;
+    } catch {
+      await pause(BETWEEN_MS);
+    }
+  }
 }
 
 export function scratchAt(top: string, options: ScratchOptions = {}): Scratch {

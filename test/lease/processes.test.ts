@@ -4,7 +4,12 @@ import test, { type ExecutionContext } from 'ava';
 import { digest } from '../../lib/canonical.js';
 import { systemHost } from '../../lib/host.js';
 import { endProcesses } from '../../lib/lease/ending.js';
-import { entryOf, findProcesses, type ProcessIdentity } from '../../lib/lease/processes.js';
+import {
+  entryOf,
+  findProcesses,
+  type ProcessEntry,
+  type ProcessIdentity,
+} from '../../lib/lease/processes.js';
 import { isAlive } from '../helpers/holder-process.js';
 import { stateOf, until } from '../helpers/processes.js';
 
@@ -94,4 +99,29 @@ test('a stopped process is alive and is ended by KILL at once, without being con
   await until('it is stopped', () => stateOf(self.pid) === 'T');
   t.deepEqual(await endProcesses(systemHost(), [self], { termMs: 60_000, killMs: 5000 }), []);
   t.false(isAlive(self.pid));
+});
+
+/** As a shell with job control leaves it: `run` (200) leads the group of a pipeline, and was killed. */
+const PIPELINE: readonly ProcessEntry[] = [
+  { pid: 100, start: '900', parent: 1, group: 100, session: 100 },
+  { pid: 201, start: '1001', parent: 100, group: 200, session: 100 },
+  { pid: 210, start: '1040', parent: 1, group: 200, session: 100 },
+  { pid: 220, start: '1100', parent: 1, group: 200, session: 100 },
+  { pid: 221, start: '1200', parent: 220, group: 200, session: 100 },
+  { pid: 230, start: '1300', parent: 1, group: 230, session: 230 },
+].map((entry) => ({ ...entry, zombie: false, stopped: false }));
+
+test("of the group that a dead holder led, what the turn left is found, and the user's pipeline is not", (t) => {
+  const [run, command] = [
+    { pid: 200, start: '1000' },
+    { pid: 210, start: '1040' },
+  ];
+  const search = { markerHash: null, recorded: [run, command], holders: [run], caller: NOBODY };
+  const found = (table: readonly ProcessEntry[]): number[] =>
+    findProcesses(search, table, () => null).map(({ pid }) => pid);
+  t.deepEqual(found(PIPELINE), [210, 220, 221]);
+  const orphaned = PIPELINE.filter(({ pid }) => pid !== 100).map((entry) =>
+    entry.parent === 100 ? { ...entry, parent: 1 } : entry,
+  );
+  t.deepEqual(found(orphaned), [210, 220, 221], 'with its shell gone');
 });
