@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import test from 'ava';
 import { hasCode } from '../../lib/errors.js';
 import { acquire } from '../../lib/lease/acquire.js';
-import { readLease } from '../../lib/lease/record.js';
+import { leaseRef, readLease } from '../../lib/lease/record.js';
 import { takeOver } from '../../lib/lease/takeover.js';
 import { Repository } from '../../lib/repository.js';
 import { HolderProcess, isAlive } from '../helpers/holder-process.js';
 import { at } from '../helpers/json.js';
 import { openAs, quickChallenge, TURN } from '../helpers/lease-place.js';
-import { until } from '../helpers/processes.js';
+import { stateOf, until } from '../helpers/processes.js';
 import { scratch } from '../helpers/scratch.js';
 
 test('with its keeper killed and its lease taken over a turn is closed: every next step is lease-lost, and nothing takes it again', async (t) => {
@@ -23,7 +23,14 @@ test('with its keeper killed and its lease taken over a turn is closed: every ne
   const storage = await openAs(t, place);
   let keeper = 0;
   while (keeper === 0) keeper = (await readLease(storage, lease))?.record.keeper?.pid ?? 0;
-  process.kill(keeper, 'SIGKILL');
+  // Between two renewals: to a holder of another host a lock that it left would be nobody's, for ever.
+  const lock = join(place.dir, '.git', `${leaseRef(lease)}.lock`);
+  for (let isFree = false; !isFree;) {
+    process.kill(keeper, 'SIGSTOP');
+    await until('the keeper stands still', () => stateOf(keeper) === 'T');
+    isFree = !existsSync(lock);
+    process.kill(keeper, isFree ? 'SIGKILL' : 'SIGCONT');
+  }
   await until('the keeper is dead', () => !isAlive(keeper));
   await holder.must('append');
 
