@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode } from '../../lib/errors.js';
 import { openRepository, type Repository } from '../../lib/repository.js';
+import { asUser } from './as-user.js';
 import { afterwards } from './aftermath.js';
 import { Judge, type JudgedEvent } from './ledger-judge.js';
 import type { After, Run, Scenario } from './scenarios.js';
@@ -28,7 +29,9 @@ export const conflicts: Scenario = {
     say('begin conflicts');
     for (const path of PATHS) {
       turn.read(path);
-      writeFileSync(join(dir, path), 'theirs\n');
+      asUser(() => {
+        writeFileSync(join(dir, path), 'theirs\n');
+      });
       await refused(turn.transaction([{ kind: 'write', path, bytes: Buffer.from('mine\n') }]), 'conflict');
       say(`ack met ${path}`);
     }

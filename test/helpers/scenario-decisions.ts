@@ -6,6 +6,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode } from '../../lib/errors.js';
 import { openRepository, type Repository } from '../../lib/repository.js';
+import { asUser } from './as-user.js';
 import { afterwards } from './aftermath.js';
 import { Judge, type JudgedEvent } from './ledger-judge.js';
 import type { After, Run, Scenario } from './scenarios.js';
@@ -35,7 +36,9 @@ export const decisions: Scenario = {
     const gated = await turn.gate(call('run'));
     if (gated.state !== 'approved') throw new Error(`the approval is ${gated.state}`);
     say('ack consumed run');
-    appendFileSync(join(dir, EFFECTS), 'ran\n');
+    asUser(() => {
+      appendFileSync(join(dir, EFFECTS), 'ran\n');
+    });
     await gated.call.end({ state: 'finished' });
     const no = { decision: 'rejected', by: 'someone', feedback: FEEDBACK } as const;
     await repository.resolveApproval(await ask('reject'), no);
