@@ -1,8 +1,8 @@
 /** What a caller writes as a path, as the library takes it. */
-import { realpathSync } from 'node:fs';
-import { dirname, isAbsolute, join, normalize, relative, resolve, sep } from 'node:path';
+import { isAbsolute, join, normalize, relative, resolve, sep } from 'node:path';
 import { DurableError } from '../lib/errors.js';
-import { displayPath, fsPath } from '../lib/git/path.js';
+import { displayPath } from '../lib/git/path.js';
+import { throughLinks } from '../lib/git/tree-path.js';
 import type { VerbContext } from './verb.js';
 
 /**
@@ -26,17 +26,6 @@ function below(workTree: string, path: string): string | null {
   const found = relative(workTree, path);
   if (found === '..' || found.startsWith(`..${sep}`) || isAbsolute(found)) return null;
   return found;
-}
-
-/** An absolute path may lead to the work tree through a link outside of it (/tmp on macOS): its folder is resolved. */
-function throughLinks(path: string): string {
-  const folder = dirname(path);
-  if (folder === path) return path;
-  try {
-    return join(realpathSync(fsPath('', folder.slice(1))), path.slice(folder.length));
-  } catch {
-    return join(throughLinks(folder), path.slice(folder.length));
-  }
 }
 
 /** A file that an option names, relative to the caller's folder. */

@@ -163,7 +163,7 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
   section(
     output,
     'files',
-    turn.files.map((one) => [styled(one.state, FILE_STYLE), displayPath(one.path), newOrGone(one)]),
+    turn.files.map((one) => [styled(one.state, FILE_STYLE), displayPath(one.path), remark(one)]),
   );
   explain(output, turn);
   section(
@@ -215,8 +215,9 @@ function explain(output: Output, { files, isSceneMissing, detectedBy }: Interrup
     );
 }
 
-/** Which files a roll-back would delete, and which it would bring back. */
-function newOrGone({ state, before, now }: ReportedFile): string {
+/** Which files a roll-back would delete, which it would bring back, and why a path is not there though a look finds a file. */
+function remark({ state, before, now, beyond }: ReportedFile): string {
+  if (beyond !== null) return `beyond the symbolic link '${displayPath(beyond)}'`;
   if (state !== 'changed') return '';
   return before === null ? 'new' : now === null ? 'gone' : '';
 }

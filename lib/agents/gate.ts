@@ -14,10 +14,12 @@
  * two of them stands in the ledger and the lease. Caveat: what an agent read before is not known here, so its writes are
  * not held to it.
  */
+import { resolve } from 'node:path';
 import { hasCode, isDurableError, messageOf } from '../errors.js';
 import { argsText, fingerprint } from '../decisions/fingerprint.js';
 import { lapsedFor, standingFor } from '../decisions/approval.js';
 import type { Storage } from '../git/storage.js';
+import { throughLinks } from '../git/tree-path.js';
 import type { ProcessIdentity } from '../lease/processes.js';
 import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
 import { workspaceId } from '../lease/workspace.js';
@@ -186,7 +188,9 @@ class AgentGate {
   ): IntendedPath[] {
     const { workTree } = this.#storage.layout;
     return named.flatMap(({ path, expected }) => {
-      const inside = insideTree(workTree, cwd ?? workTree, path);
+      // The tool follows links: what it changes is the file at their end.
+      const folder = cwd ?? workTree;
+      const inside = insideTree(workTree, folder, throughLinks(resolve(folder, path)));
       return inside === null ? [] : [{ path: inside, expected }];
     });
   }

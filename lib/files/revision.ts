@@ -10,6 +10,7 @@ import type { FileMode, Image } from '../event.js';
 import { diskError, isAbsence, type DiskPath } from '../git/disk.js';
 import { fsPath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
+import { linkAbove, refuseDetour } from '../git/tree-path.js';
 import type { Found } from './verdict.js';
 
 /** What a write expects to replace: the image it was derived from, null for "no file there". */
@@ -21,10 +22,14 @@ export interface Sight {
   readonly bytes: Buffer | null;
   /** Permission bits of a regular file (0 to 0o777). */
   readonly permissions: number | null;
+  /** The folder above it that is a link: the path is not in the work tree, whatever lies where the link leads. */
+  readonly beyond: string | null;
 }
 
-/** Looks at a path of the work tree once. Throws 'permission-denied', 'io-failed'. */
+/** Looks at a path of the work tree once; nothing is found beyond a link. Throws 'permission-denied', 'io-failed'. */
 export function look(storage: Storage, path: string): Sight {
+  const beyond = linkAbove(storage.layout.workTree, path);
+  if (beyond !== null) return { ...NOTHING, beyond };
   return lookAt(storage, fsPath(storage.layout.workTree, path));
 }
 
@@ -38,8 +43,9 @@ export function lookAt(storage: Storage, place: DiskPath): Sight {
   }
 }
 
-/** The image at a path. Throws 'path-refused' for a folder, a socket or a device. */
+/** The image at a path. Throws 'path-refused' for a folder, a socket or a device, and beyond a link; 'path-outside'. */
 export function revisionOf(storage: Storage, path: string): Image {
+  refuseDetour(storage.layout, path);
   return fileOnly(path, look(storage, path).found);
 }
 
@@ -55,18 +61,18 @@ export function fileMode(permissions: number): FileMode {
   return (permissions & 0o100) === 0 ? '100644' : '100755';
 }
 
-const NOTHING: Sight = { found: null, bytes: null, permissions: null };
+const NOTHING: Sight = { found: null, bytes: null, permissions: null, beyond: null };
 
 function sight(storage: Storage, place: DiskPath, stat: Stats): Sight {
   if (stat.isDirectory()) return { ...NOTHING, found: 'directory' };
   if (stat.isSymbolicLink()) {
     const target = readlinkSync(place, 'buffer');
-    return { found: image(storage, target, '120000'), bytes: target, permissions: null };
+    return { ...NOTHING, found: image(storage, target, '120000'), bytes: target };
   }
   if (!stat.isFile()) return { ...NOTHING, found: 'special' };
   const bytes = readFileSync(place);
   const permissions = stat.mode & 0o777;
-  return { found: image(storage, bytes, fileMode(permissions)), bytes, permissions };
+  return { ...NOTHING, found: image(storage, bytes, fileMode(permissions)), bytes, permissions };
 }
 
 function image(storage: Storage, bytes: Buffer, mode: FileMode): Image {

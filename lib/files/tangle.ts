@@ -14,8 +14,9 @@ export function tangleAt(workTree: string, path: string, after: ReadonlyMap<stri
   for (const folder of foldersAbove(path)) {
     const image = after.get(folder);
     const stat = statIn(workTree, folder);
-    const isFile = stat !== null && !stat.isDirectory() && !stat.isSymbolicLink();
-    if (image === undefined ? isFile : image !== null) return `'${folder}' is a file`;
+    const isFile = stat !== null && !stat.isDirectory();
+    const kind = stat?.isSymbolicLink() === true ? 'a symbolic link' : 'a file';
+    if (image === undefined ? isFile : image !== null) return `'${folder}' is ${kind}`;
   }
   if (statIn(workTree, path)?.isDirectory() !== true) return null;
   for (const inside of filesBelow(workTree, path)) if (after.get(inside) !== null) return 'a folder is there';

@@ -5,11 +5,12 @@
  * `filePath` what may be written. Refused are absolute paths and `..` ('path-outside'), and `.git` in any component and any
  * case, whether of this repository or of one nested in it ('path-refused'). `refuseDetour` looks at the disk: no folder above
  * the path may be a symbolic link (git's "beyond a symbolic link") or this repository's own git dir under another name.
+ * What lies beyond a link is not in the work tree: `statIn` finds nothing there, and `linkAbove` says which link it is.
  *
  * Caveat: another process may put a link in a folder's place between that look and a rename; node has no openat(2).
  */
 import { lstatSync, realpathSync, type Stats } from 'node:fs';
-import { sep } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { DurableError } from '../errors.js';
 import { diskError, isAbsence, type DiskPath } from './disk.js';
 import type { Layout } from './layout.js';
@@ -49,7 +50,7 @@ export function foldersAbove(path: string): string[] {
  */
 export function refuseDetour(layout: Layout, path: string): void {
   for (const folder of foldersAbove(path)) {
-    const stat = statIn(layout.workTree, folder);
+    const stat = statOf(fsPath(layout.workTree, folder));
     if (stat === null) return;
     if (stat.isSymbolicLink()) {
       if (leadsOutside(layout.workTree, folder)) throw outside(path);
@@ -60,9 +61,20 @@ export function refuseDetour(layout: Layout, path: string): void {
   }
 }
 
-/** lstat of a path of the work tree; null where nothing is. Throws 'permission-denied', 'io-failed'. */
+/** The outermost folder above the path that is a link; null when there is none. Throws 'permission-denied', 'io-failed'. */
+export function linkAbove(workTree: string, path: string): string | null {
+  for (const folder of foldersAbove(path)) {
+    const stat = statOf(fsPath(workTree, folder));
+    if (stat?.isDirectory() !== true) return stat?.isSymbolicLink() === true ? folder : null;
+  }
+  return null;
+}
+
+/**
+ * lstat of a path of the work tree; null where nothing is, and beyond a link. Throws 'permission-denied', 'io-failed'.
+ */
 export function statIn(workTree: string, path: string): Stats | null {
-  return statOf(fsPath(workTree, path));
+  return linkAbove(workTree, path) === null ? statOf(fsPath(workTree, path)) : null;
 }
 
 /** lstat; null where nothing is. Throws 'permission-denied', 'io-failed'. */
@@ -72,6 +84,17 @@ export function statOf(file: DiskPath): Stats | null {
   } catch (error) {
     if (isAbsence(error)) return null;
     throw diskError(error, file);
+  }
+}
+
+/** The absolute path with its folder resolved: it may lead to the work tree through a link outside of it (/tmp on macOS), or inside. */
+export function throughLinks(path: string): string {
+  const folder = dirname(path);
+  if (folder === path) return path;
+  try {
+    return join(realpathSync(fsPath('', folder.slice(1))), path.slice(folder.length));
+  } catch {
+    return join(throughLinks(folder), path.slice(folder.length));
   }
 }
 

@@ -27,7 +27,7 @@ import { STATUS_ARGS } from '../turn/grounding.js';
 import { aimOf } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
-import { findingsOf, type Findings } from './findings.js';
+import { findingsOf, reportedFile, type Findings } from './findings.js';
 import { conflictsMet, decided } from './met.js';
 import { writtenInFact } from './outcome.js';
 
@@ -70,13 +70,7 @@ export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promi
     lastEventAt: event.at,
     detectedBy: 'recover',
     invocations: [],
-    files: files.map(({ touched, verdict, sight }) => ({
-      path: touched.path,
-      state: verdict.state,
-      before: verdict.before?.oid ?? null,
-      expected: oidOf(verdict.expected),
-      now: oidOf(sight.found),
-    })),
+    files: files.map(reportedFile),
     approvals: [],
     orphans: [],
     isSceneMissing: false,
@@ -231,10 +225,4 @@ async function driftOf(storage: Storage, files: Findings['files']): Promise<stri
     return { path, now: found === 'directory' || found === 'special' ? null : found };
   });
   return findDrift(storage, { dirty: others, staged, modified }, touched);
-}
-
-function oidOf(
-  image: Findings['files'][number]['verdict']['expected'] | 'directory' | 'special',
-): string | null {
-  return image === null || typeof image === 'string' ? null : image.oid;
 }

@@ -49,6 +49,8 @@ export interface ReportedFile {
   /** null both for "no file" and for "not known": the state 'changed' tells them apart. */
   readonly expected: string | null;
   readonly now: string | null;
+  /** The folder above it that is a link now, so that the path is not in the work tree; not in the JSON document. */
+  readonly beyond: string | null;
 }
 
 export interface ReportedApproval {

@@ -11,9 +11,17 @@
  */
 import type { Image, InvocationState } from '../event.js';
 import { look, type Sight } from '../files/revision.js';
-import { verdict, verdictOfChain, type ReadBytes, type Verdict } from '../files/verdict.js';
+import {
+  verdict,
+  verdictOfChain,
+  type Expected,
+  type Found,
+  type ReadBytes,
+  type Verdict,
+} from '../files/verdict.js';
 import type { InvocationFold, TaskState } from '../ledger/state.js';
 import { displacedBy, displacementAt, type Displacement } from './displaced.js';
+import type { ReportedFile } from './document.js';
 import { effectsOf, type Circumstances } from './effects.js';
 import type { Aftermath } from './scene.js';
 import {
@@ -75,6 +83,21 @@ export async function findingsOf(
   for (const touched of paths)
     files.push(await fileFinding(context, touched, { late, displaced: circumstances.displaced }));
   return { turn, files, calls, folders };
+}
+
+export function reportedFile({ touched, verdict, sight }: FileFinding): ReportedFile {
+  return {
+    path: touched.path,
+    state: verdict.state,
+    before: verdict.before?.oid ?? null,
+    expected: oidOf(verdict.expected),
+    now: oidOf(sight.found),
+    beyond: sight.beyond,
+  };
+}
+
+function oidOf(image: Expected | Found): string | null {
+  return image === null || typeof image === 'string' ? null : image.oid;
 }
 
 async function fileFinding(

@@ -8,15 +8,14 @@ import { existsSync } from 'node:fs';
 import { exactJson, type ExactJson } from '../exact-json.js';
 import { hasCode } from '../errors.js';
 import { lapseOf } from '../decisions/lapse.js';
-import type { Expected, Found } from '../files/verdict.js';
 import { openStorage, type Storage } from '../git/storage.js';
 import { orphansOfTurn } from '../orphans/find.js';
 import { lookAround, type Look } from '../orphans/look.js';
 import type { ApprovalState, TurnState } from '../ledger/state.js';
 import { cutRestoreReport, cutRestores } from './cut-restore.js';
-import type { InterruptedTurn, RecoverReport, ReportedApproval, ReportedFile } from './document.js';
+import type { InterruptedTurn, RecoverReport, ReportedApproval } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
-import { findingsOf, type FileFinding, type Findings } from './findings.js';
+import { findingsOf, reportedFile, type FileFinding, type Findings } from './findings.js';
 import { openTurns, type OpenTurn } from './interrupted.js';
 import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
@@ -105,20 +104,6 @@ async function documentOf(
     gitStatusMatches: drift.length === 0,
     drift,
   };
-}
-
-function reportedFile({ touched, verdict, sight }: FileFinding): ReportedFile {
-  return {
-    path: touched.path,
-    state: verdict.state,
-    before: verdict.before?.oid ?? null,
-    expected: oidOf(verdict.expected),
-    now: oidOf(sight.found),
-  };
-}
-
-function oidOf(image: Expected | Found): string | null {
-  return image === null || typeof image === 'string' ? null : image.oid;
 }
 
 async function driftOf(

@@ -13,7 +13,7 @@ import { takeCheckpoint } from '../files/checkpoint.js';
 import { recordConflict, refuseConflicting, withConflict } from '../files/conflict.js';
 import { fileOnly, look, type Sight } from '../files/revision.js';
 import { sameImage } from '../files/verdict.js';
-import { filePath } from '../git/tree-path.js';
+import { filePath, refuseDetour } from '../git/tree-path.js';
 import { freshId } from '../host.js';
 import { cut } from '../ledger/subject.js';
 import { argsText } from '../decisions/fingerprint.js';
@@ -180,6 +180,7 @@ async function captureTouched(
   const touched: Touched[] = [];
   const contents: Uint8Array[] = [];
   for (const one of paths) {
+    refuseDetour(context.storage.layout, one.path);
     const sight = look(context.storage, one.path);
     await refuseChanged(context, one, sight);
     const { bytes } = sight;

@@ -13,7 +13,7 @@ import { restore, type Restored, type RestoreRequest } from '../files/restore.js
 import { shimEnvironment } from '../fence/shim.js';
 import { fileOnly, look, revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
-import { filePath } from '../git/tree-path.js';
+import { filePath, refuseDetour } from '../git/tree-path.js';
 import { MARKER } from '../lease/processes.js';
 import { hasUnknownEffect } from '../recovery/touched.js';
 import type { Lapse } from '../decisions/lapse.js';
@@ -217,10 +217,12 @@ export class Turn {
 
   /**
    * A file (of a link: its target) and its revision; null where no file is. A later write of this path through the turn is held
-   * to that revision unless it gives another one: changed since, it is a 'conflict'. Throws 'path-refused' for a folder.
+   * to that revision unless it gives another one: changed since, it is a 'conflict'. Throws 'path-refused' for a folder, and
+   * for a path beyond a symbolic link ('path-outside' where that leads out of the work tree).
    */
   read(path: string): { bytes: Buffer; revision: Image } | null {
     const file = filePath(path);
+    refuseDetour(this.#context.storage.layout, file);
     const { found, bytes } = look(this.#context.storage, file);
     const revision = fileOnly(file, found);
     this.#context.reads.note(file, revision, bytes);

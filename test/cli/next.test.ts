@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
-import { processesNaming, until } from '../helpers/processes.js';
-import { durable, PROGRAM, startDurable } from '../helpers/program.js';
+import test from 'ava';
+import { interruptedRun } from '../helpers/interrupted-run.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Ran, type Scratch } from '../helpers/scratch.js';
 
 /** What the last `next:` and the lines under it say to type. */
@@ -24,21 +24,11 @@ function typed(place: Scratch, line: string): Ran {
   return place.run('sh', ['-c', line], { env: { PATH: `${bin}${delimiter}${place.env['PATH'] ?? ''}` } });
 }
 
-async function interrupt(t: ExecutionContext, place: Scratch, dir: string): Promise<void> {
-  const words = ['run', '--', 'sh', '-c', 'echo changed > README; echo on; read -r _'];
-  const running = startDurable(t, place, words, { cwd: dir });
-  t.is(await running.line(), 'on', running.said);
-  process.kill(running.pid, 'SIGKILL');
-  await running.ended;
-  running.child.stdin.end('\n');
-  await until('the keeper is gone', () => processesNaming(dir).length === 0);
-}
-
 test('what status and recover say to type next works as it stands, from an idle work tree to a repaired one', async (t) => {
   const place = scratch(t);
   t.deepEqual(said(durable(place, ['status']).stdout), ['git durable run -- CMD']);
   t.deepEqual(said(durable(place, ['recover']).stdout), ['git durable status']);
-  await interrupt(t, place, place.dir);
+  await interruptedRun(t, place, 'echo changed > README');
   const [next = ''] = said(durable(place, ['status']).stdout);
   t.is(next, 'git durable recover');
   const report = typed(place, next);
@@ -61,7 +51,7 @@ test('of an interrupted turn in another work tree recover says what to type ther
   const place = scratch(t);
   const linked = join(place.top, 'linked');
   place.git('worktree', 'add', '-q', linked);
-  await interrupt(t, place, linked);
+  await interruptedRun(t, place, 'echo changed > README', linked);
   t.deepEqual(said(durable(place, ['recover']).stdout), ['git durable status']);
   const [, back = ''] = said(durable(place, ['recover', '--all']).stdout);
   t.regex(back, /^git durable -C '.*' recover --roll-back$/);

@@ -4,8 +4,8 @@ import test, { type ExecutionContext } from 'ava';
 import { messageOf } from '../../lib/errors.js';
 import { diskError } from '../../lib/git/disk.js';
 import { document, events } from '../helpers/events.js';
-import { processesNaming, until } from '../helpers/processes.js';
-import { PROGRAM, startDurable } from '../helpers/program.js';
+import { interruptedRun } from '../helpers/interrupted-run.js';
+import { PROGRAM } from '../helpers/program.js';
 import { scratch, type Ran, type Scratch } from '../helpers/scratch.js';
 
 /** Mounts its first argument read-only, for itself alone, and runs the rest. */
@@ -16,13 +16,7 @@ const asMounted = (dir: string): string[] => ['unshare', '-rm', 'sh', '-c', MOUN
 async function interruptedPlace(t: ExecutionContext): Promise<Scratch & { readonly checkpoint: string }> {
   const place = scratch(t);
   const { checkpoint } = document<{ checkpoint: string }>(place, ['checkpoint']);
-  const script = 'echo changed > README; echo made > made; echo written; read -r _';
-  const running = startDurable(t, place, ['run', '--', 'sh', '-c', script]);
-  t.is(await running.line(), 'written', running.said);
-  process.kill(running.pid, 'SIGKILL');
-  await running.ended;
-  running.child.stdin.end('\n');
-  await until('the keeper is gone', () => processesNaming(place.dir).length === 0);
+  await interruptedRun(t, place, 'echo changed > README; echo made > made');
   const tmp = join(place.top, 'tmp');
   mkdirSync(tmp, { mode: 0o777 });
   return { ...place, env: { ...place.env, TMPDIR: tmp }, checkpoint };

@@ -109,6 +109,7 @@ test('a turn whose holder is dead is reported with its calls, its files and thei
     before: before['partial'] ?? '',
     expected: place.run('git', ['hash-object', '--stdin'], { input: 'partial AFTER\n' }).stdout.trim(),
     now: oid(place, 'partial'),
+    beyond: null,
   });
   t.is(report.files.find(({ path }) => path === 'deleted')?.now, null);
   t.is(report.files.find(({ path }) => path === 'absent')?.before, null);
