@@ -49,6 +49,7 @@ export class Output {
   readonly #colour: boolean;
   #closed = false;
   #failure: Error | null = null;
+  #noted = '';
 
   constructor(stdout: Writable & Terminal, stderr: Writable & Terminal, options: OutputOptions) {
     this.json = options.json;
@@ -92,8 +93,13 @@ export class Output {
     if (!this.#closed) this.#stdout.write(bytes);
   }
 
-  /** One message on standard error, whatever the mode: one line, whatever is in it. */
+  /**
+   * One message on standard error, whatever the mode: one line, whatever is in it. What has just been said is not said again:
+   * damage that a verb names first may be what ends it.
+   */
   note(text: string): void {
+    if (text === this.#noted) return;
+    this.#noted = text;
     this.#stderr.write(`git-durable: ${clean(text)}\n`);
   }
 

@@ -177,7 +177,7 @@ const SENTENCES: Sentences = {
   'event-invalid': (f) =>
     `${f.commit === null ? 'an event' : `commit ${f.commit}`} is not an event of ours (${f.detail}); type 'git durable verify'`,
   'version-unsupported': (f) =>
-    `${f.where} is written in version ${String(f.found)} of the format and this program reads up to ${String(f.supported)}; install a git-durable that reads version ${String(f.found)}`,
+    `${f.where} is written in version ${String(f.found)} of the format and this program reads up to ${String(f.supported)}: a turn may be interrupted that it does not see; install a git-durable that reads version ${String(f.found)}, and type 'git durable recover' with it`,
   'lease-held': (f) =>
     `the work tree is held by ${who(f.holder)} (${f.why}); wait for it, or work in a linked work tree of your own: git durable run --worktree -- CMD`,
   'index-locked': (f) =>

@@ -61,7 +61,7 @@ export async function openTurnIn(
 
 /**
  * The turn that a person means: by id or its beginning, else the only one. An interrupted one is preferred to one whose
- * holder is alive. Errors: 'not-found', 'ambiguous'.
+ * holder is alive. Errors: 'not-found', 'ambiguous', 'version-unsupported' (none, as far as this program can read).
  */
 export async function chosenTurn(storage: Storage, wanted: string | undefined): Promise<OpenTurn> {
   const open = await openTurns(storage, false);
@@ -71,6 +71,7 @@ export async function chosenTurn(storage: Storage, wanted: string | undefined): 
   const candidates = exact.length > 0 ? exact : interrupted.length > 0 ? interrupted : named;
   const [chosen, ...others] = candidates;
   const what = 'interrupted turn';
+  if (chosen === undefined) await refuseNewer(storage);
   if (chosen === undefined) throw new DurableError('not-found', { what, id: wanted ?? 'in this work tree' });
   if (others.length === 0) return chosen;
   throw new DurableError('ambiguous', {
@@ -78,6 +79,14 @@ export async function chosenTurn(storage: Storage, wanted: string | undefined): 
     id: wanted ?? '',
     candidates: candidates.map(({ turn }) => turn.id),
   });
+}
+
+/**
+ * Throws 'version-unsupported' when a ledger is a newer program's: whether a turn of it is interrupted cannot be told, so
+ * nobody may say that none is. Which work tree it is of cannot be told either.
+ */
+export async function refuseNewer(storage: Storage): Promise<void> {
+  for (const task of listTasks(storage)) await Ledger.open(storage, task).readable();
 }
 
 /**
@@ -97,7 +106,7 @@ export function refuseLiveHolder(storage: Storage, { turn, record, detectedBy }:
   });
 }
 
-/** A task of a newer format is for a newer program: it must not hide the others. */
+/** A task of a newer format is for a newer program: it must not hide the others; `refuseNewer` is for when there is none. */
 async function readableState(ledger: Ledger): Promise<TaskState | null> {
   try {
     return (await ledger.readable()).state;

@@ -16,7 +16,7 @@ import { cutRestoreReport, cutRestores } from './cut-restore.js';
 import type { InterruptedTurn, RecoverReport, ReportedApproval } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, reportedFile, type FileFinding, type Findings } from './findings.js';
-import { openTurns, type OpenTurn } from './interrupted.js';
+import { openTurns, refuseNewer, type OpenTurn } from './interrupted.js';
 import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
 
@@ -27,7 +27,10 @@ export interface ReportOptions {
   readonly containers?: boolean;
 }
 
-/** Of this work tree, unless told otherwise. Errors: the repository's and the disk's. */
+/**
+ * Of this work tree, unless told otherwise. Errors: 'version-unsupported' when nothing is found and a ledger is of a newer
+ * program; the repository's and the disk's.
+ */
 export async function recoveryReport(storage: Storage, options: ReportOptions = {}): Promise<RecoverReport> {
   const interrupted: InterruptedTurn[] = [];
   const open = (await openTurns(storage, options.all ?? false)).filter(
@@ -39,6 +42,7 @@ export async function recoveryReport(storage: Storage, options: ReportOptions = 
   }
   for (const cut of await cutRestores(storage, options.all ?? false))
     interrupted.push(await cutRestoreReport(storage, cut));
+  if (interrupted.length === 0) await refuseNewer(storage);
   return { interrupted };
 }
 
