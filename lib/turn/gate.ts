@@ -148,6 +148,15 @@ export class Gate {
     return feedback;
   }
 
+  /** Of a request that gave no answer. Throws 'approval-settled' when another call has used it. */
+  async unanswered(approval: string): Promise<'pending' | Lapse> {
+    const found = (await this.#context.ledger.state()).approvals.get(approval);
+    const state = found?.state ?? 'pending';
+    if (found === undefined || state === 'pending') return 'pending';
+    if (state === 'expired' || state === 'invalidated') return state;
+    throw settled(found);
+  }
+
   async feedback(approval: ApprovalState): Promise<string> {
     const kept = approval.resolved?.event.feedback ?? null;
     return kept === null ? '' : (await this.#context.ledger.contents.read(kept)).toString('utf8');

@@ -25,6 +25,23 @@ export interface StepOptions extends Rerun {
 /** What the transactions of a call in doubt say of it, for calls whose whole effect is recorded by them. */
 export type Settling = (transactions: readonly TransactionState[]) => Asking;
 
+/** Of a call that leaves no transaction: it is run again. */
+export const again: Settling = () => ({ then: 'again' });
+
+/** Where one was killed half way a person decides. */
+export const askWhenHalf: Settling = (begun) => ({
+  then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again',
+});
+
+/** Of a call that is one transaction: committed, it is done; killed half way, it can be completed from its manifest. */
+export const complete: Settling = (begun) => {
+  const committed = begun.find(({ state }) => state === 'committed');
+  if (committed !== undefined) return { then: 'found', value: { transaction: committed.id } };
+  const half = begun.find(({ state }) => state === 'prepared');
+  if (half === undefined) return { then: 'again' };
+  return { then: 'complete', value: { transaction: half.id } };
+};
+
 export class Steps {
   readonly #context: TurnContext;
   readonly #options: StepOptions;

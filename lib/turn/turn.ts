@@ -16,8 +16,6 @@ import { runTransaction, type Change } from '../files/transaction.js';
 import { filePath, refuseDetour } from '../git/tree-path.js';
 import { MARKER } from '../lease/processes.js';
 import { hasUnknownEffect } from '../recovery/touched.js';
-import type { Lapse } from '../decisions/lapse.js';
-import { settled } from '../ledger/rules.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import {
@@ -41,7 +39,7 @@ import {
   type OpenCall,
 } from './open-call.js';
 import { encodeFailure, encodeResult, resultOf } from './result.js';
-import { Steps, type Settling, type StepOptions } from './steps.js';
+import { again, askWhenHalf, complete, Steps, type Settling, type StepOptions } from './steps.js';
 import { resolveInTurn, type ConflictAnswer, type ResolvedConflict } from './resolve.js';
 import { withRevisions } from './reads.js';
 
@@ -167,7 +165,7 @@ export class Turn {
         feedback: await this.#gate.giveBack(call, standing.approval, index),
       };
     }
-    return { state: await this.#openState(asked.approval), approval: asked.approval };
+    return { state: await this.#gate.unanswered(asked.approval), approval: asked.approval };
   }
 
   /** Opens a request (or takes up the one that is open for the same action); the answer stays unconsumed. */
@@ -205,14 +203,7 @@ export class Turn {
       return { transaction };
     };
     if (options.invocation !== undefined) return run(options.invocation);
-    const settling: Settling = (begun) => {
-      const committed = begun.find(({ state }) => state === 'committed');
-      if (committed !== undefined) return { then: 'found', value: { transaction: committed.id } };
-      const half = begun.find(({ state }) => state === 'prepared');
-      if (half === undefined) return { then: 'again' };
-      return { then: 'complete', value: { transaction: half.id } };
-    };
-    return this.#step({ tool: 'transaction', args: namesOf(changes), settling }, run);
+    return this.#step({ tool: 'transaction', args: namesOf(changes), settling: complete }, run);
   }
 
   /**
@@ -271,10 +262,7 @@ export class Turn {
    */
   async restore(request: RestoreRequest): Promise<Restored> {
     const args = { checkpoint: request.checkpoint, paths: request.paths ?? null };
-    const settling: Settling = (begun) => ({
-      then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again',
-    });
-    return this.#step({ tool: 'restore', args, settling }, async (invocation) => {
+    return this.#step({ tool: 'restore', args, settling: askWhenHalf }, async (invocation) => {
       const { storage, reads } = this.#context;
       const done = await restore(this.#context, request, invocation);
       reads.wrote(storage, [...done.restored, ...done.removed]);
@@ -284,10 +272,8 @@ export class Turn {
 
   /** Decides a conflict under this turn's own lease. Errors: see lib/turn/resolve.ts. */
   async resolveConflict(id: string, answer: ConflictAnswer): Promise<ResolvedConflict> {
-    const settling: Settling = (begun) => ({
-      then: begun.some(({ state }) => state === 'prepared') ? 'ask' : 'again',
-    });
-    return this.#step({ tool: 'resolve', args: { id, choice: answer.choice }, settling }, (invocation) =>
+    const args = { id, choice: answer.choice };
+    return this.#step({ tool: 'resolve', args, settling: askWhenHalf }, (invocation) =>
       resolveInTurn(this.#context, id, { ...answer, invocation }),
     );
   }
@@ -403,15 +389,4 @@ export class Turn {
       },
     };
   }
-
-  /** Of a request that gave no answer. Throws 'approval-settled' when another call has used it. */
-  async #openState(approval: string): Promise<'pending' | Lapse> {
-    const found = (await this.#context.ledger.state()).approvals.get(approval);
-    const state = found?.state ?? 'pending';
-    if (found === undefined || state === 'pending') return 'pending';
-    if (state === 'expired' || state === 'invalidated') return state;
-    throw settled(found);
-  }
 }
-
-const again: Settling = () => ({ then: 'again' });
