@@ -10,11 +10,11 @@
  * `mend` does what is safe without a decision: a lock of a proven-dead owner goes by the claim chain, a torn newest event is set
  * aside (lib/ledger/repair.ts), and a damaged ref of a lease or of contents is found again. Recovery is a person's decision and is only named. A check that fails to look is a problem of its own.
  */
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode, isDurableError, type DurableError } from './errors.js';
-import { errno } from './git/disk.js';
 import { CONTENTS_PREFIX } from './git/contents.js';
+import { entriesOf } from './git/loose-refs.js';
 import type { Storage } from './git/storage.js';
 import { fenceHealth } from './fence/health.js';
 import { healFences } from './fence/heal.js';
@@ -220,15 +220,6 @@ function locksBelow(dir: string): string[] {
     if (entry.isDirectory()) return locksBelow(path);
     return entry.name.endsWith('.lock') && !/\.[a-z2-7]{26}\.lock$/.test(entry.name) ? [path] : [];
   });
-}
-
-function entriesOf(dir: string): { name: string; isDirectory: () => boolean }[] {
-  try {
-    return readdirSync(dir, { withFileTypes: true });
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(errno(error))) return [];
-    throw error;
-  }
 }
 
 async function fence(storage: Storage): Promise<Problem[]> {

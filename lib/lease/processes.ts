@@ -120,7 +120,9 @@ function isLeftBehind(
   return Number.isNaN(since) || Number.isNaN(Number(entry.start)) || Number(entry.start) >= since;
 }
 
-const isSame = (a: ProcessIdentity, b: ProcessIdentity): boolean => a.pid === b.pid && a.start === b.start;
+/** The pid alone is given again to others. */
+export const isSame = (a: ProcessIdentity, b: ProcessIdentity): boolean =>
+  a.pid === b.pid && a.start === b.start;
 
 /** In the group or session of `leader`, which still is the recorded process, or is gone with its number not reused. */
 function isLedBy(

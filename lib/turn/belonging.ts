@@ -15,7 +15,7 @@ import { digest } from '../canonical.js';
 import { hasCode } from '../errors.js';
 import { isOf, type HolderRecord, type Recorded } from '../event.js';
 import type { Storage } from '../git/storage.js';
-import { entryOf, MARKER, markerOf, type ProcessIdentity } from '../lease/processes.js';
+import { entryOf, isSame, MARKER, markerOf, type ProcessIdentity } from '../lease/processes.js';
 import { LEASE_PREFIX, seenLease, type LeaseRecord } from '../lease/record.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import { decodeIn } from '../ledger/load.js';
@@ -107,5 +107,3 @@ function ancestors(pid: number): ProcessIdentity[] {
     found.set(entry.pid, entry);
   return [...found.values()];
 }
-
-const isSame = (a: ProcessIdentity, b: ProcessIdentity): boolean => a.pid === b.pid && a.start === b.start;
