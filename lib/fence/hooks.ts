@@ -13,6 +13,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import { errno, namesIn } from '../git/disk.js';
 import type { Settings, Storage } from '../git/storage.js';
@@ -133,9 +134,11 @@ function needsFiles({ layout }: Storage): boolean {
 
 const manifest = ({ layout }: Storage): string => join(layout.local, 'installed');
 
+/** Each turn's start comes by here, and mostly with what is on record already. */
 function record(storage: Storage, installed: InstalledHooks): void {
   const { disk } = storage;
   const file = manifest(storage);
+  if (isDeepStrictEqual(readInstalled(file), installed)) return;
   disk.unlink('fence.hook', `${file}.new`);
   disk.createPassing('fence.hook', `${file}.new`, Buffer.from(`${JSON.stringify(installed)}\n`), 0o600);
   disk.rename('fence.hook', `${file}.new`, file);
