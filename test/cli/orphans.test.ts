@@ -1,87 +1,28 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { spawn } from 'node:child_process';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import test, { type ExecutionContext } from 'ava';
 import { systemHost } from '../../lib/host.js';
 import { entryOf } from '../../lib/lease/processes.js';
 import { openRepository } from '../../lib/repository.js';
-import { keeperOf } from '../helpers/keeper.js';
 import { document, events, last, type Line } from '../helpers/events.js';
-import { processesNaming, stateOf, until } from '../helpers/processes.js';
-import { durable, PROGRAM, startDurable } from '../helpers/program.js';
+import { keeperOf } from '../helpers/keeper.js';
+import {
+  BACKGROUND,
+  endAfter,
+  isOver,
+  killed,
+  leave,
+  orphans,
+  outcomes,
+  pids,
+  readOr,
+  type Orphan,
+} from '../helpers/leftovers.js';
+import { stateOf, until } from '../helpers/processes.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
-import { StubDocker } from '../helpers/stub-docker.js';
-
-interface Orphan {
-  readonly pid: number;
-  readonly startedAt: string;
-  readonly command: string;
-  readonly turn: string;
-  readonly kind: string;
-  readonly id: string;
-}
-
-const isOver = (pid: number): boolean => ['', 'Z'].includes(stateOf(pid));
-const orphans = (place: Scratch, ...words: readonly string[]): Orphan[] =>
-  document<Orphan[]>(place, ['orphans', ...words]);
-const pids = (found: readonly Orphan[]): number[] => found.map(({ pid }) => pid).sort((a, b) => a - b);
-const outcomes = (place: Scratch): unknown[] =>
-  events(place, '--type', 'process.reconciled').map((event) => [
-    (event['process'] as { pid: number }).pid,
-    event['outcome'],
-  ]);
-
-/** At the test's end it is gone, whatever became of it. */
-function endAfter(t: ExecutionContext, pid: number): number {
-  const start = entryOf(pid)?.start;
-  t.teardown(() => {
-    if (start !== undefined && entryOf(pid)?.start === start) process.kill(pid, 'SIGKILL');
-  });
-  return pid;
-}
-
-/** Runs a turn to its end; its script prints the pids of what it leaves. */
-function leave(t: ExecutionContext, place: Scratch, script: string, words: readonly string[] = []): number[] {
-  const ran = durable(place, ['run', ...words, '--', 'sh', '-c', script]);
-  if (ran.code !== 0) throw new Error(`run ended with ${String(ran.code)}: ${ran.stderr}`);
-  return ran.stdout
-    .trim()
-    .split(/\s+/)
-    .map((pid) => endAfter(t, Number(pid)));
-}
-
-/** Standard streams of its own: the caller of `run` reads them to their end. */
-const BACKGROUND = 'sleep 1000 </dev/null >/dev/null 2>&1 & echo $!';
-
-/** A process of this test's own that no turn knows. */
-function bystander(t: ExecutionContext, env: Readonly<Record<string, string>> = {}): number {
-  const child = spawn('sleep', ['1000'], {
-    stdio: 'ignore',
-    detached: true,
-    env: { ...process.env, ...env },
-  });
-  t.teardown(() => child.kill('SIGKILL'));
-  return child.pid ?? 0;
-}
-
-/** A turn whose `run` gets SIGKILL after the script's first line, the pids of what it leaves; the script itself ends. */
-async function killed(t: ExecutionContext, place: Scratch, script: string): Promise<number[]> {
-  const running = startDurable(t, place, ['run', '--', 'sh', '-c', `${script}; read -r _`]);
-  const line = (await running.line()) ?? '';
-  process.kill(running.pid, 'SIGKILL');
-  await running.ended;
-  const { process: command } = last(events(place), 'process.started') as unknown as {
-    process: { pid: number };
-  };
-  running.child.stdin.end('\n');
-  await until('the command ended', () => isOver(command.pid));
-  await until('the keeper has seen it', () => last(events(place), 'turn.interrupted') !== undefined);
-  return line
-    .trim()
-    .split(/\s+/)
-    .map((pid) => endAfter(t, Number(pid)));
-}
 
 test('what a finished turn left running is listed with its turn, counted, named to the next turn, and ended', (t) => {
   const place = scratch(t);
@@ -205,14 +146,6 @@ test('what was started after the turn had ended, by something that it left, is a
   t.true(isOver(pid));
 });
 
-function readOr(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
-
 test('a process that ignores TERM gets KILL', (t) => {
   const place = scratch(t);
   const [pid = 0] = leave(
@@ -293,6 +226,17 @@ test('a zombie is no orphan, and is recorded as gone', async (t) => {
     ].sort(),
   );
 });
+
+/** A process of this test's own that no turn knows. */
+function bystander(t: ExecutionContext, env: Readonly<Record<string, string>> = {}): number {
+  const child = spawn('sleep', ['1000'], {
+    stdio: 'ignore',
+    detached: true,
+    env: { ...process.env, ...env },
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  return child.pid ?? 0;
+}
 
 test('a process that only has the pid of a recorded one is neither listed nor ended', async (t) => {
   const place = scratch(t);
@@ -410,106 +354,6 @@ test('killed between TERM and KILL, the next one ends what is left and records e
   t.is(durable(place, ['run', '--', 'true']).code, 0);
   t.is(outcomes(place).length, 2);
 });
-
-/** The marker of a turn that is over. */
-function markerOf(place: Scratch): string {
-  const ran = durable(place, ['run', '--', 'sh', '-c', 'printf %s "$DURABLE_MARKER"']);
-  if (ran.code !== 0) throw new Error(ran.stderr);
-  return ran.stdout;
-}
-
-for (const client of ['docker', 'podman'] as const) {
-  test(`a container with the marker as a variable or a label is listed and ended through ${client}, and no other`, (t) => {
-    const place = scratch(t);
-    const docker = new StubDocker(join(place.top, 'bin'), client);
-    const env = { PATH: docker.path };
-    const marker = markerOf(place);
-    const { turn } = last(events(place), 'turn.finished') as unknown as { turn: string };
-    const byVariable = docker.start({ name: 'db', env: ['PATH=/bin', `DURABLE_MARKER=${marker}`] });
-    const byLabel = docker.start({ name: 'cache', labels: { 'durable.marker': marker, other: 'x' } });
-    const foreign = [
-      docker.start({ name: 'mine' }),
-      docker.start({ name: 'of-another', env: ['DURABLE_MARKER=of another repository'] }),
-      docker.start({ name: 'named-alike', env: [`NOT_DURABLE_MARKER=${marker}`] }),
-    ].sort();
-    for (let turns = 0; turns < 3; turns += 1) markerOf(place);
-    const found = document<Orphan[]>(place, ['orphans'], { env });
-    t.deepEqual(
-      found.map(({ kind, id, turn: of, command, startedAt }) => [kind, id, of, command, startedAt]).sort(),
-      [
-        ['container', byLabel, turn, 'container cache (postgres:16)', '2026-01-02T03:04:05.123Z'],
-        ['container', byVariable, turn, 'container db (postgres:16)', '2026-01-02T03:04:05.123Z'],
-      ].sort(),
-    );
-    t.is(document(place, ['status'], { env })['orphans'], 0);
-    const stopped = document<Orphan[]>(place, ['orphans', '--stop'], { env });
-    t.deepEqual(stopped.map(({ id }) => id).sort(), [byLabel, byVariable].sort());
-    t.deepEqual(docker.running, foreign);
-    t.deepEqual(
-      outcomes(place).map((one) => (one as unknown[])[1]),
-      ['left-running', 'left-running', 'stopped', 'stopped'],
-    );
-    t.false(docker.calls.some((call) => call.includes(marker)));
-  });
-}
-
-test('a container of an interrupted turn is in the report of recover; the client gets no marker, and status does not ask it', async (t) => {
-  const place = scratch(t);
-  const docker = new StubDocker(join(place.top, 'bin'));
-  await killed(t, place, 'printf %s "$DURABLE_MARKER" > ../marker; echo 0');
-  const marker = readOr(join(place.top, 'marker'));
-  docker.start({ name: 'db', env: [`DURABLE_MARKER=${marker}`] });
-  const env = { PATH: docker.path, DURABLE_MARKER: 'a caller inside another turn' };
-  t.is(durable(place, ['status'], { env }).code, 0);
-  t.deepEqual(docker.calls, []);
-  const { interrupted } = document<{ interrupted: { orphans: Line[] }[] }>(place, ['recover'], {
-    env,
-    codes: [3],
-  });
-  t.true(interrupted[0]?.orphans.some((one) => one['command'] === 'container db (postgres:16)'));
-  t.regex(docker.calls.join('\n'), /^ps --quiet --no-trunc\ninspect [0-9a-f]{64}$/);
-  t.notRegex(docker.environments, /DURABLE_/);
-});
-
-test('a container that TERM does not end is killed', (t) => {
-  const place = scratch(t);
-  const docker = new StubDocker(join(place.top, 'bin'));
-  const id = docker.start({ name: 'db', env: [`DURABLE_MARKER=${markerOf(place)}`] });
-  docker.beStubborn();
-  const stopped = document<Orphan[]>(place, ['orphans', '--stop'], { env: { PATH: docker.path } });
-  t.deepEqual(
-    stopped.map((one) => one.id),
-    [id],
-  );
-  t.deepEqual(docker.running, []);
-});
-
-/** Programs named docker that are no help. */
-const USELESS: readonly (readonly [string, string, RegExp])[] = [
-  ['hangs', 'sleep 1000 & sleep 1001', /docker did not answer within 2 s; its containers are not looked at/],
-  ['fails', 'echo no daemon >&2; exit 1', /docker gave no list of containers/],
-  ['prints something else', 'echo 0123456789ab', /docker gave no list of containers/],
-];
-
-for (const [what, script, said] of USELESS) {
-  test(`a client that ${what} keeps nothing from being found, and leaves nothing running`, (t) => {
-    const place = scratch(t);
-    const bin = join(place.top, 'bin');
-    mkdirSync(bin);
-    writeFileSync(join(bin, 'docker'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    const env = { PATH: [bin, place.env['PATH'] ?? ''].join(delimiter) };
-    const [pid = 0] = leave(t, place, BACKGROUND);
-    const ran = durable(place, ['orphans'], { env });
-    t.deepEqual([ran.code, ran.stderr], [0, '']);
-    t.regex(ran.stdout, said);
-    t.regex(ran.stdout, new RegExp(`^${String(pid)} `));
-    t.deepEqual(
-      document<Orphan[]>(place, ['orphans', '--stop'], { env }).map((one) => one.pid),
-      [pid],
-    );
-    t.deepEqual(processesNaming(join(bin, 'docker')), []);
-  });
-}
 
 test('what a repair ends is listed before: also what cleared its environment and stayed in the group of a dead run', async (t) => {
   const place = scratch(t);
