@@ -2,11 +2,11 @@
  * What the fence costs a person's git: with no turn open, and beside one. Both sides run the same command in two repositories
  * that differ by `init` (and a turn) alone, in turns.
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { durable, startDurable } from '../helpers/program.js';
-import { scratchAt, type Scratch } from '../helpers/scratch.js';
+import { removeTree, scratchAt, type Scratch } from '../helpers/scratch.js';
 import { median, ratioRow, timed, type Row } from './row.js';
 
 const REFS = 1000;
@@ -47,7 +47,7 @@ export async function measure(): Promise<readonly Row[]> {
     return rows;
   } finally {
     for (const clean of cleanups) clean();
-    rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    await removeTree(top);
   }
 }
 

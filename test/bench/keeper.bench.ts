@@ -1,15 +1,13 @@
 /** What a turn's keeper costs while it waits: its resident memory, reported beside that of a node that does nothing. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { systemHost } from '../../lib/host.js';
 import { openRepository } from '../../lib/index.js';
-import { leaseOf, readLease } from '../../lib/lease/record.js';
-import { ownWorkspace } from '../../lib/lease/take.js';
-import { scratchAt } from '../helpers/scratch.js';
+import { keeperOf } from '../helpers/keeper.js';
+import { removeTree, scratchAt } from '../helpers/scratch.js';
 import type { Row } from './row.js';
 
 export async function measure(): Promise<readonly Row[]> {
@@ -24,7 +22,7 @@ export async function measure(): Promise<readonly Row[]> {
     ];
   } finally {
     bare.kill('SIGKILL');
-    rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    await removeTree(top);
   }
 }
 
@@ -34,12 +32,7 @@ async function keeperMemory(top: string): Promise<{ resident: number; own: numbe
   place.git('config', 'durable.ttl', '1');
   const repository = await openRepository(place.dir, { ...systemHost(), env: place.env });
   const turn = await repository.startTurn({ objective: 'measure', agent: 'bench' });
-  const lease = leaseOf(ownWorkspace(repository.storage));
-  let pid = 0;
-  while (pid === 0) {
-    pid = (await readLease(repository.storage, lease))?.record.keeper?.pid ?? 0;
-    await pause(20);
-  }
+  const pid = await keeperOf(place);
   const found = { resident: memory(pid, 'VmRSS'), own: memory(pid, 'RssAnon') };
   await turn.finish({ outcome: 'completed' });
   await repository.close();

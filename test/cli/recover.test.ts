@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { document, events, last, type Line } from '../helpers/events.js';
 import { differences, listing } from '../helpers/listing.js';
+import { killKeeper } from '../helpers/keeper.js';
 import { processesNaming, stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -48,12 +49,7 @@ async function interrupted(
   );
   const line = await running.line();
   if (line !== 'written') throw new Error(`the command said ${String(line)}: ${running.said}`);
-  if (keeper === 'dies') {
-    await until('the keeper has renewed', () => keeperOf(place) !== 0);
-    const pid = keeperOf(place);
-    process.kill(pid, 'SIGKILL');
-    await until('the keeper is dead', () => ['', 'Z'].includes(stateOf(pid)));
-  }
+  if (keeper === 'dies') await killKeeper(place);
   process.kill(running.pid, 'SIGKILL');
   await running.ended;
   running.child.stdin.end('\n');
@@ -248,7 +244,6 @@ test('uninstall --purge after turns leaves no ref, no file and no setting of our
 });
 
 interface Lease {
-  readonly keeper: { readonly pid: number } | null;
   readonly renewedAt: string;
 }
 
@@ -257,8 +252,6 @@ function leaseIn(place: Scratch): Lease {
   const lines = place.git('log', '-1', '--format=%B', ref).split('\n');
   return JSON.parse(lines.find((one) => one.startsWith('{')) ?? '{}') as Lease;
 }
-
-const keeperOf = (place: Scratch): number => leaseIn(place).keeper?.pid ?? 0;
 
 const sceneOf = (place: Scratch): Line | undefined =>
   events(place).find((line) => line['type'] === 'checkpoint.taken' && line['reason'] === 'after-death');

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { keeperOf } from '../helpers/keeper.js';
+import { killKeeper, killTurn } from '../helpers/keeper.js';
 import { listing } from '../helpers/listing.js';
 import { processesNaming, until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
@@ -193,7 +193,7 @@ test('status and doctor name a hook that is missing during a turn', async (t) =>
   durable(place, ['init']);
   const running = await openTurn(t, place);
   // Without a keeper nobody puts it back before we look.
-  process.kill(await keeperOf(place), 'SIGKILL');
+  await killKeeper(place);
   rmSync(join(place.dir, '.git/hooks/pre-push'));
   const { fence } = JSON.parse(durable(place, ['status', '--json']).stdout) as {
     fence: { problems: string[] };
@@ -214,9 +214,7 @@ test('with no turn open no hook of ours is in the folder: neither after init nor
   t.true(hooks().includes('pre-commit'));
   await close(running);
   t.deepEqual(hooks(), []);
-  const killed = await openTurn(t, place);
-  for (const pid of [await keeperOf(place), killed.pid]) process.kill(pid, 'SIGKILL');
-  await killed.ended;
+  await killTurn(place, await openTurn(t, place));
   durable(place, ['status']);
   t.deepEqual(hooks(), []);
 });

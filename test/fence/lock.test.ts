@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { healFences } from '../../lib/fence/heal.js';
 import { openStorage } from '../../lib/git/storage.js';
 import { openRepository, systemHost } from '../../lib/index.js';
-import { keeperOf } from '../helpers/keeper.js';
+import { keeperOf, killKeeper, killTurn } from '../helpers/keeper.js';
 import { stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -31,12 +31,7 @@ async function openTurn(t: ExecutionContext, place: Scratch): Promise<Running> {
 
 /** A turn whose agent and keeper were killed, the keeper first. */
 async function killedTurn(t: ExecutionContext, place: Scratch): Promise<void> {
-  const running = await openTurn(t, place);
-  const keeper = await keeperOf(place);
-  process.kill(keeper, 'SIGKILL');
-  await until('the keeper gone', () => ['', 'Z'].includes(stateOf(keeper)));
-  running.child.kill('SIGKILL');
-  await running.ended;
+  await killTurn(place, await openTurn(t, place));
 }
 
 test('while a turn is open a git outside it stages nothing and reads as ever; afterwards it stages', async (t) => {
@@ -105,7 +100,7 @@ test("a turn whose agent is killed frees the user's git within the keeper's look
 test('a turn whose keeper is killed gives the lock back at its end', async (t) => {
   const place = scratch(t);
   const running = await openTurn(t, place);
-  process.kill(await keeperOf(place), 'SIGKILL');
+  await killKeeper(place);
   running.child.stdin.end();
   t.is((await running.ended).code, 0);
   t.false(existsSync(lockOf(place)));

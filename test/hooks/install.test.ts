@@ -1,9 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { keeperOf } from '../helpers/keeper.js';
+import { killTurn } from '../helpers/keeper.js';
 import { listing } from '../helpers/listing.js';
-import { stateOf, until } from '../helpers/processes.js';
 import { durable, PROGRAM, startDurable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -146,10 +145,7 @@ async function killed(t: ExecutionContext, place: Scratch): Promise<void> {
     'echo changed > README; echo $$; exec cat',
   ]);
   const command = Number(await running.line());
-  const keeper = await keeperOf(place);
-  for (const pid of [keeper, running.pid, command]) process.kill(pid, 'SIGKILL');
-  await until('the keeper gone', () => ['', 'Z'].includes(stateOf(keeper)));
-  await running.ended;
+  await killTurn(place, running, command);
 }
 
 for (const words of [[], ['--purge']]) {

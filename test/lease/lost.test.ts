@@ -9,6 +9,7 @@ import { takeOver } from '../../lib/lease/takeover.js';
 import { Repository } from '../../lib/repository.js';
 import { HolderProcess, isAlive } from '../helpers/holder-process.js';
 import { at } from '../helpers/json.js';
+import { keeperOf } from '../helpers/keeper.js';
 import { openAs, quickChallenge, TURN } from '../helpers/lease-place.js';
 import { stateOf, until } from '../helpers/processes.js';
 import { scratch } from '../helpers/scratch.js';
@@ -21,8 +22,7 @@ test('with its keeper killed and its lease taken over a turn is closed: every ne
   await holder.must('keeper');
   const lease = String(at(started, 'record', 'lease'));
   const storage = await openAs(t, place);
-  let keeper = 0;
-  while (keeper === 0) keeper = (await readLease(storage, lease))?.record.keeper?.pid ?? 0;
+  const keeper = await keeperOf(place);
   // Between two renewals: to a holder of another host a lock that it left would be nobody's, for ever.
   const lock = join(place.dir, '.git', `${leaseRef(lease)}.lock`);
   for (let isFree = false; !isFree;) {
