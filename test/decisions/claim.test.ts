@@ -84,7 +84,15 @@ const SENTENCES: readonly (readonly [sentence: string, claims: string])[] = [
   ['All 12 tests passed, 0 failed.', 'tests'],
 ];
 
-for (const [sentence, claims] of SENTENCES) {
+/** True of another place or person, and read as the turn's own claim all the same: the README names these kinds. */
+const MISREAD: readonly (readonly [sentence: string, claims: string])[] = [
+  ['The commit message reads: updated `lib/parse.ts`.', '+lib/parse.ts'],
+  ['The script ran, and wrote `lib/parse.ts`.', '+lib/parse.ts'],
+  ['Updated `lib/parse.ts` on the other branch.', '+lib/parse.ts'],
+  ['`npm test` passes on main.', '$npm test'],
+];
+
+for (const [sentence, claims] of [...SENTENCES, ...MISREAD]) {
   test(`what a sentence claims: ${sentence}`, (t) => {
     const { changed, unchanged, commands, testsPass } = told(claimsIn(sentence, words));
     const found = [
