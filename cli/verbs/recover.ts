@@ -135,6 +135,8 @@ function documentOf(turn: InterruptedTurn): unknown {
   };
 }
 
+const COPY = 'this is a copy of that work tree, or it was moved here; a repair has to name the turn';
+
 const INVOCATION_STYLE: Readonly<Record<string, Style>> = {
   'in-doubt': 'red',
   failed: 'yellow',
@@ -154,6 +156,9 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
     ['agent', turn.agent],
     ['started', turn.startedAt],
     ['last event', turn.lastEventAt],
+    ...(turn.origin === null
+      ? []
+      : [['begun in', `${turn.origin === '' ? '' : `'${turn.origin}': `}${COPY}`]]),
   ]);
   section(
     output,
@@ -188,7 +193,7 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
     'look: git status',
   );
   const call = ['git durable', ...at(turn.workTree), 'recover'].join(' ');
-  const which = isOnly ? '' : ` --turn ${turn.turn}`;
+  const which = isOnly && turn.origin === null ? '' : ` --turn ${turn.turn}`;
   output.line();
   output.table([
     ['next:', `${call} --keep${which}`, 'leave every file as it is'],

@@ -5,15 +5,17 @@
  * one on another device in the same boot (a file system snapshot), was copied. Its lease then names a holder of the
  * place it was copied from, whose pid says nothing here, so the copy gets an id, and with it a lease, of its own. The copy's id is derived from
  * the old one and the place: every process computes the same, so reading needs no write and two first writers agree.
+ * A copy whose original is gone may be the original, moved by copying: the file remembers what it was copied from, and turns
+ * of that are named here as well (lib/recovery/interrupted.ts).
  *
  * Caveat: device numbers may change with a boot, so after one the inode alone decides; where two mounts of one folder
  * show different inodes (some shared folders of virtual machines), each side sees a workspace of its own.
  */
 import { readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import * as v from 'valibot';
 import { canonicalJson, digest } from '../canonical.js';
-import { DurableError } from '../errors.js';
+import { DurableError, isDurableError } from '../errors.js';
 import { Disk, diskError, errno } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
@@ -25,6 +27,8 @@ const WORKSPACE = v.strictObject({
   inode: v.string(),
   device: v.string(),
   boot: v.string(),
+  /** The ids that this git dir had where it was copied from, the newest first. */
+  copyOf: v.optional(v.array(v.string())),
 });
 
 type Workspace = v.InferOutput<typeof WORKSPACE>;
@@ -41,9 +45,50 @@ export function workspaceId(storage: Storage, options: { readonly create: boolea
   if (found === null) return options.create ? createWorkspace(storage, file, place) : null;
   const id = isSamePlace(found, place) ? found.id : copyId(found, place);
   if (options.create && (id !== found.id || found.boot !== place.boot || found.device !== place.device))
-    replaceWorkspace(storage, file, { v: 1, id, ...place });
+    replaceWorkspace(storage, file, { v: 1, id, ...place, ...origins(copiesOf(found, place)) });
   return id;
 }
+
+/**
+ * The ids of the work trees of which this one is a copy, or, moved by copying, what it was; the newest first, empty for any
+ * other one. Errors as `workspaceId`.
+ */
+export function copiedFrom(storage: Storage): readonly string[] {
+  const found = readWorkspace(join(storage.layout.local, 'workspace'));
+  return found === null ? [] : copiesOf(found, placeOf(storage));
+}
+
+/** Whether the work tree in that folder is the one with this id still: then a copy of it is no more than that. */
+export function standsAt(storage: Storage, workTree: string, id: string): boolean {
+  const gitDir = gitDirIn(workTree);
+  if (gitDir === null) return false;
+  try {
+    const found = readWorkspace(join(gitDir, 'durable', 'workspace'));
+    return found?.id === id && isSamePlace(found, placeOf(storage, gitDir));
+  } catch (error) {
+    if (isDurableError(error)) return false;
+    throw error;
+  }
+}
+
+/** `.git` of a work tree: a folder, or a file that names one (a linked work tree, a submodule). */
+function gitDirIn(workTree: string): string | null {
+  const place = join(workTree, '.git');
+  const stat = statSync(place, { throwIfNoEntry: false });
+  if (stat?.isFile() !== true) return stat === undefined ? null : place;
+  const [, named] = /^gitdir: ([^\n]+)/.exec(readFileSync(place, 'utf8')) ?? [];
+  return named === undefined ? null : resolve(workTree, named);
+}
+
+function copiesOf(found: Workspace, place: Place): readonly string[] {
+  const earlier = found.copyOf ?? [];
+  return isSamePlace(found, place) ? earlier : [found.id, ...earlier].slice(0, MOST_ORIGINS);
+}
+
+const MOST_ORIGINS = 16;
+
+const origins = (copyOf: readonly string[]): Pick<Workspace, 'copyOf'> =>
+  copyOf.length === 0 ? {} : { copyOf: [...copyOf] };
 
 function createWorkspace(storage: Storage, file: string, place: Place): string {
   const disk = diskOf(storage);
@@ -75,8 +120,8 @@ function writeTemp(storage: Storage, file: string, workspace: Workspace): string
 /** Flushed whatever durable.fsync says: written once, and an empty one after a power cut would hide the lease. */
 const diskOf = (storage: Storage): Disk => new Disk(storage.host.faults, true);
 
-function placeOf(storage: Storage): Place {
-  const stat = statSync(storage.layout.gitDir, { bigint: true });
+function placeOf(storage: Storage, gitDir = storage.layout.gitDir): Place {
+  const stat = statSync(gitDir, { bigint: true });
   return {
     inode: String(stat.ino),
     device: String(stat.dev),

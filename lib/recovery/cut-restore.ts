@@ -28,6 +28,7 @@ import { aimOf } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, reportedFile, type Findings } from './findings.js';
+import { demandNamed, originOf } from './interrupted.js';
 import { conflictsMet, decided } from './met.js';
 import { writtenInFact } from './outcome.js';
 
@@ -37,6 +38,8 @@ export interface CutRestore {
   readonly transaction: TransactionState;
   readonly record: LeaseRecord;
   readonly isOfHere: boolean;
+  /** As of an open turn. */
+  readonly origin: string | null;
 }
 
 /** Of this work tree; with `all`, of every one. Errors: the repository's and the disk's. */
@@ -47,11 +50,13 @@ export async function cutRestores(storage: Storage, all: boolean): Promise<CutRe
     const lease = ref.slice(LEASE_PREFIX.length);
     const record = (await seenLease(storage, lease))?.record;
     if (record === undefined) continue;
-    const isOfHere =
-      (here !== null && lease === leaseOf(here)) || record.workTree === storage.layout.workTree;
-    const isOver = record.state === 'free' || storage.identity.judge(record.holder).verdict === 'dead';
+    const isOwn = (here !== null && lease === leaseOf(here)) || record.workTree === storage.layout.workTree;
+    const origin = isOwn ? null : originOf(storage, lease, record);
+    const isOfHere = isOwn || origin !== null;
+    const { verdict } = storage.identity.judge(record.holder);
+    const isOver = record.state === 'free' || verdict === 'dead' || (origin !== null && verdict !== 'alive');
     const cut = isOver && (all || isOfHere) ? await cutRestoreOf(storage, record) : null;
-    if (cut !== null) found.push({ ...cut, record, isOfHere });
+    if (cut !== null) found.push({ ...cut, record, isOfHere, origin });
   }
   return found;
 }
@@ -75,6 +80,7 @@ export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promi
     orphans: [],
     isSceneMissing: false,
     workTree: cut.isOfHere ? null : cut.record.workTree,
+    origin: cut.origin,
     gitStatusMatches: drift.length === 0,
     drift,
   };
@@ -94,6 +100,7 @@ export async function chosenCutRestore(
   const candidates = [...named.map(({ transaction }) => transaction.id), ...turns];
   if (candidates.length > 1)
     throw new DurableError('ambiguous', { what: 'interrupted turn', id: wanted ?? '', candidates });
+  demandNamed({ origin: chosen.origin, id: chosen.transaction.id }, wanted);
   return chosen;
 }
 

@@ -25,6 +25,8 @@ export interface InterruptedTurn {
   readonly files: readonly ReportedFile[];
   /** The folder to repair it from; null: the one that was asked. */
   readonly workTree: string | null;
+  /** Where it was begun, when this is a copy of that work tree, or that one, moved ('' where nobody knows): then a repair has to name it. */
+  readonly origin: string | null;
   /** Pending ones, oldest first. */
   readonly approvals: readonly ReportedApproval[];
   readonly orphans: readonly Orphan[];

@@ -7,14 +7,17 @@
  * way does not make the turn less interrupted.
  *
  * Belonging: a turn is this work tree's when its workspace id is, or when that id's lease record names this work tree (a
- * workspace that was initialised again has a new id and still shows the old one's turn).
+ * workspace that was initialised again has a new id and still shows the old one's turn). So is, in doubt, one of a work
+ * tree that this one was copied from and that does not stand any more where it was: a repository that was moved by
+ * copying, or a copy on another machine. Nothing tells the two apart, so it is named, and repaired only when it is asked
+ * for by its id; its holder counts as dead unless it is alive on this host.
  */
 import { DurableError, hasCode } from '../errors.js';
 import type { HolderRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { leaseOf, seenLease, type LeaseRecord } from '../lease/record.js';
 import { ownWorkspace } from '../lease/take.js';
-import { workspaceId } from '../lease/workspace.js';
+import { copiedFrom, standsAt, workspaceId } from '../lease/workspace.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import { starterOf } from '../ledger/starter.js';
 import type { TaskState, TurnState } from '../ledger/state.js';
@@ -30,6 +33,8 @@ export interface OpenTurn {
   readonly detectedBy: InterruptedTurn['detectedBy'] | null;
   /** It is a turn of the work tree that was opened. */
   readonly isOfHere: boolean;
+  /** Where it was begun, when this work tree is a copy of that one or that one, moved; '' where nobody knows; else null. */
+  readonly origin: string | null;
 }
 
 /** Turns without an end, of this work tree or, with `all`, of every one; oldest first. */
@@ -55,13 +60,40 @@ export async function openTurnIn(
   const { workspace } = turn.started.event;
   const current = workspace === null ? null : await seenLease(storage, leaseOf(workspace));
   const record = current?.record ?? null;
-  const isOfHere = workspace === here || record?.workTree === storage.layout.workTree;
-  return { ledger, state, turn, record, detectedBy: detected(storage, turn, record), isOfHere };
+  const isOwn = workspace === here || record?.workTree === storage.layout.workTree;
+  const origin = isOwn || workspace === null ? null : originOf(storage, leaseOf(workspace), record);
+  const isOver = origin !== null && storage.identity.judge(holderOf(turn, record)).verdict !== 'alive';
+  const detectedBy = detected(storage, turn, record) ?? (isOver ? 'recover' : null);
+  return { ledger, state, turn, record, detectedBy, isOfHere: isOwn || origin !== null, origin };
+}
+
+/** Where a work tree stood that this one is a copy of, or is, moved; null when it is neither, or the original stands there. */
+export function originOf(
+  storage: Storage,
+  lease: string,
+  record: Pick<LeaseRecord, 'workTree'> | null,
+): string | null {
+  const workspace = copiedFrom(storage).find((id) => leaseOf(id) === lease);
+  if (workspace === undefined) return null;
+  if (record !== null && standsAt(storage, record.workTree, workspace)) return null;
+  return record?.workTree ?? '';
+}
+
+/** Throws 'usage' for what may be another work tree's, unless its id was given. */
+export function demandNamed(
+  { origin, id }: { readonly origin: string | null; readonly id: string },
+  wanted: string | undefined,
+): void {
+  if (origin === null || wanted !== undefined) return;
+  throw new DurableError('usage', {
+    detail: `${id} was begun in ${origin === '' ? 'another work tree' : `'${origin}'`}, and this is a copy of that, or that, moved: name it to repair it here, --turn ${id}`,
+  });
 }
 
 /**
  * The turn that a person means: by id or its beginning, else the only one. An interrupted one is preferred to one whose
- * holder is alive. Errors: 'not-found', 'ambiguous', 'version-unsupported' (none, as far as this program can read).
+ * holder is alive. Errors: 'not-found', 'ambiguous', 'usage' (see `demandNamed`), 'version-unsupported'
+ * (none, as far as this program can read).
  */
 export async function chosenTurn(storage: Storage, wanted: string | undefined): Promise<OpenTurn> {
   const open = await openTurns(storage, false);
@@ -73,7 +105,10 @@ export async function chosenTurn(storage: Storage, wanted: string | undefined): 
   const what = 'interrupted turn';
   if (chosen === undefined) await refuseNewer(storage);
   if (chosen === undefined) throw new DurableError('not-found', { what, id: wanted ?? 'in this work tree' });
-  if (others.length === 0) return chosen;
+  if (others.length === 0) {
+    demandNamed({ origin: chosen.origin, id: chosen.turn.id }, wanted);
+    return chosen;
+  }
   throw new DurableError('ambiguous', {
     what,
     id: wanted ?? '',

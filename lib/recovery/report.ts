@@ -102,6 +102,7 @@ async function documentOf(
     }),
     files: findings.files.map(reportedFile),
     workTree: open.isOfHere ? null : (open.record?.workTree ?? null),
+    origin: open.origin,
     approvals,
     orphans: orphansOfTurn(context.storage, open, look),
     isSceneMissing: needsScene(turn) && sceneOf(turn) === null,

@@ -22,6 +22,7 @@ import type { Held } from '../lease/hold.js';
 import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
 import { recordBehind, summaryOf } from '../lease/refusal.js';
 import { ownWorkspace, type LeaseRequest } from '../lease/take.js';
+import { copiedFrom } from '../lease/workspace.js';
 import type { TaskState, TurnState } from '../ledger/state.js';
 import { Ledger, listTasks, openTask } from '../ledger/ledger.js';
 import { starterOf } from '../ledger/starter.js';
@@ -92,11 +93,11 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
 }
 
 /**
- * A work tree whose lease nobody has had yet, though the ledger has an interrupted turn of it: it was initialised again, or its
- * lease's ref was deleted. What a lease would refuse is refused all the same.
+ * A work tree whose lease nobody has had yet, though the ledger has an interrupted turn of it: it was initialised again, copied, or
+ * its lease's ref was deleted. What a lease would refuse is refused all the same.
  */
 async function refuseOlder(storage: Storage, workspace: string): Promise<void> {
-  if ((await readLease(storage, leaseOf(workspace))) !== null) return;
+  if ((await readLease(storage, leaseOf(workspace))) !== null && copiedFrom(storage).length === 0) return;
   const [older] = (await openTurns(storage, false)).filter(({ detectedBy }) => detectedBy !== null);
   if (older === undefined) return;
   const { task, objective } = older.turn.started.event;
