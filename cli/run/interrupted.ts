@@ -8,6 +8,7 @@ import type { RepairAction } from '../../lib/recovery/document.js';
 import type { Repository } from '../../lib/repository.js';
 import type { StartTurn } from '../../lib/turn/start.js';
 import type { Turn } from '../../lib/turn/turn.js';
+import { noteLeftAlone } from '../left-alone.js';
 import type { VerbContext } from '../verb.js';
 
 const ACTIONS: readonly RepairAction[] = ['keep', 'roll-back', 'roll-forward'];
@@ -28,6 +29,7 @@ export async function startOrRecover(
     if (action === null) throw error;
     const { task, turn } = error.fields;
     const done = await output.progress('repairing', () => repository.recover({ action, turn }));
+    noteLeftAlone(output, done);
     output.note(`turn ${turn} is recovered (${action}); undo: git durable restore ${done.checkpoint ?? '-'}`);
     // A restore that was cut short belongs to no task that a turn could go on in.
     const isStanding = task.startsWith('standing-');

@@ -15,6 +15,7 @@ import type { Repository } from '../../lib/repository.js';
 import { displayPath } from '../../lib/git/path.js';
 import { pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
+import { noteLeftAlone, uncoveredRows } from '../left-alone.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
 import { argumentsText, type Cell, type Output, type Style } from '../output.js';
@@ -70,7 +71,8 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const found = await repository.recoveryReport();
   if (found.interrupted.length === 0 && !takeOver) {
     ofTurn(found, turn);
-    output.result({ turn: null, action, restored: [], removed: [], checkpoint: null }, () => {
+    const none = { restored: [], removed: [], checkpoint: null, kept: [], uncovered: [], uncoveredCount: 0 };
+    output.result({ turn: null, action, ...none }, () => {
       nothing(output);
     });
     return EXIT.done;
@@ -78,14 +80,14 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const done = await output.progress('repairing', () =>
     repository.recover({ action, takeOver, ...(turn === null ? {} : { turn }) }),
   );
-  for (const path of done.kept)
-    output.note(
-      `kept '${displayPath(path)}': somebody else, or a process that the turn left running, changed it since`,
-    );
-  const { restored, removed, checkpoint } = done;
-  output.result({ turn: done.turn, action, restored: restored, removed: removed, checkpoint }, () => {
-    describeRepair(output, done);
-  });
+  noteLeftAlone(output, done);
+  const { restored, removed, checkpoint, kept, uncovered, uncoveredCount } = done;
+  output.result(
+    { turn: done.turn, action, restored, removed, checkpoint, kept, uncovered, uncoveredCount },
+    () => {
+      describeRepair(output, done);
+    },
+  );
   return EXIT.done;
 }
 
@@ -132,6 +134,8 @@ function documentOf(turn: InterruptedTurn): unknown {
     orphans: turn.orphans.map(({ pid, command, startedAt }) => ({ pid, command, startedAt })),
     gitStatusMatches: turn.gitStatusMatches,
     drift: turn.drift,
+    uncovered: turn.uncovered,
+    uncoveredCount: turn.uncoveredCount,
   };
 }
 
@@ -192,6 +196,7 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
     turn.drift.map((path) => [displayPath(path)]),
     'look: git status',
   );
+  section(output, 'in no checkpoint, no repair touches them', uncoveredRows(turn));
   const call = ['git durable', ...at(turn.workTree), 'recover'].join(' ');
   const which = isOnly && turn.origin === null ? '' : ` --turn ${turn.turn}`;
   output.line();

@@ -39,7 +39,10 @@ export interface CheckpointRequest {
   /** For people, cut at 2,000 characters. */
   readonly message: string;
   readonly reason: CheckpointReason;
-  /** Paths relative to the work tree that are kept even when ignored; a folder means all below it ('' the whole tree). */
+  /**
+   * Paths relative to the work tree that are kept even when ignored; a folder means all below it ('' the whole tree), a file is
+   * kept even over durable.maxFileSize.
+   */
   readonly paths?: readonly string[];
   /** Default: the task's open turn. */
   readonly turn?: string | null;

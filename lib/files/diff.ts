@@ -21,15 +21,28 @@ export interface Difference {
   readonly after: Image | 'unknown';
 }
 
-/**
- * By path. `to` is a checkpoint's id, or 'worktree' for the work tree as it is now. Ids are whole (`resolveCheckpoint`). Errors: 'not-found', 'object-missing',
- * those of a snapshot.
- */
+export type LeftOut = Scope['skipped'][number];
+
+export interface Compared {
+  readonly differences: Difference[];
+  /** What either side did not look into, by path: nobody knows whether it differs. */
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** The differences alone of `compareCheckpoints`. */
 export async function diffCheckpoints(
   storage: Storage,
   from: string,
   to = 'worktree',
 ): Promise<Difference[]> {
+  return (await compareCheckpoints(storage, from, to)).differences;
+}
+
+/**
+ * By path. `to` is a checkpoint's id, or 'worktree' for the work tree as it is now. Ids are whole (`resolveCheckpoint`). Errors: 'not-found', 'object-missing',
+ * those of a snapshot.
+ */
+export async function compareCheckpoints(storage: Storage, from: string, to = 'worktree'): Promise<Compared> {
   const before = await readCheckpoint(storage, from);
   if (to === 'worktree') return looking(storage, (at) => diffWorkTree(at, before));
   const after = await readCheckpoint(storage, to);
@@ -47,27 +60,36 @@ export async function treeChanges(storage: Storage, from: string, to: string): P
 async function diffWorkTree(
   storage: Storage,
   before: { readonly tree: string; readonly scope: Scope },
-): Promise<Difference[]> {
+): Promise<Compared> {
   // What the checkpoint holds by name, though ignored, is compared too.
   const snapshot = await takeSnapshot(storage, before.scope.named);
   try {
     const changes = await snapshot.changes(before.tree);
-    return described(changes, before.scope, { ...snapshot.facts });
+    return described(changes, before.scope, snapshot.facts);
   } finally {
     snapshot.discard();
   }
 }
 
-type Side =
-  Pick<Scope, 'skipped' | 'absent'> | { skipped: readonly { path: string }[]; absent: readonly string[] };
+interface Side {
+  readonly skipped: readonly LeftOut[];
+  readonly absent: readonly string[];
+}
 
-function described(changes: readonly TreeChange[], from: Side, to: Side): Difference[] {
-  const leftOut = { before: leftOutOf(from), after: leftOutOf(to) };
-  return changes.map(({ path, before, after }) => {
-    const left = before === null && leftOut.before(path) ? 'unknown' : before;
-    const right = after === null && leftOut.after(path) ? 'unknown' : after;
+function described(changes: readonly TreeChange[], from: Side, to: Side): Compared {
+  const isOut = { before: leftOutOf(from), after: leftOutOf(to) };
+  const differences = changes.map(({ path, before, after }): Difference => {
+    const left = before === null && isOut.before(path) ? 'unknown' : before;
+    const right = after === null && isOut.after(path) ? 'unknown' : after;
     return { path, status: statusOf(left, right), before: left, after: right };
   });
+  return { differences, leftOut: [...byPath([...from.skipped, ...to.skipped]).values()] };
+}
+
+/** Each path once, sorted; where two say why, the later one counts. */
+function byPath(leftOut: readonly LeftOut[]): ReadonlyMap<string, LeftOut> {
+  const sorted = leftOut.toSorted((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  return new Map(sorted.map((one) => [one.path, one]));
 }
 
 function statusOf(before: Difference['before'], after: Difference['after']): Difference['status'] {

@@ -37,6 +37,8 @@ const stateSchema = v.object({
   missing: paths,
   sparse: paths,
   submodules: paths,
+  /** Over the limit and kept since somebody named them: the next one looks again, and leaves them out unless they are named again. */
+  large: v.optional(paths, []),
   suspects: v.array(v.object({ path: v.string(), stat: v.string() })),
 });
 export type IndexState = v.InferOutput<typeof stateSchema>;
@@ -144,7 +146,7 @@ export class NameFinder {
       .filter(({ path, stat }) => this.#stat(path) !== stat)
       .map(({ path }) => path);
     const suspects = state.suspects.filter((one) => isStillSuspect(one, this.#quarantine.bornAt));
-    const look = new Set([...status.changed, ...status.untracked, ...back, ...doubted]);
+    const look = new Set([...status.changed, ...status.untracked, ...back, ...doubted, ...state.large]);
     return {
       look: [...look].filter((path) => !gone.has(path)),
       doubted,

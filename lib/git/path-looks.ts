@@ -24,13 +24,21 @@ export class PathLooks {
   readonly #storage: Storage;
   readonly #since: bigint;
   readonly #skipped: Map<string, SkipReason>;
+  readonly #named: ReadonlySet<string>;
   readonly #isBeyondLink: (path: string) => boolean;
 
-  /** `since`: file system clock, nanoseconds, when the snapshot began; what is left out is put into `skipped`. */
-  constructor(storage: Storage, at: { since: bigint; skipped: Map<string, SkipReason> }) {
+  /**
+   * `since`: file system clock, nanoseconds, when the snapshot began; what is left out is put into `skipped`; `named` are taken
+   * whatever their size.
+   */
+  constructor(
+    storage: Storage,
+    at: { since: bigint; skipped: Map<string, SkipReason>; named: ReadonlySet<string> },
+  ) {
     this.#storage = storage;
     this.#since = at.since;
     this.#skipped = at.skipped;
+    this.#named = at.named;
     this.#isBeyondLink = linkFinder(storage.layout.workTree);
   }
 
@@ -93,7 +101,11 @@ export class PathLooks {
     // git refuses that one link in any index (CVE-2018-17456: it would read its settings through it).
     if (stat.isSymbolicLink()) return /(?:^|\/)\.gitmodules$/i.test(path) ? 'special' : null;
     if (!stat.isFile()) return 'special';
-    return stat.size > this.#storage.settings.maxFileSize ? 'too-large' : null;
+    return this.isLarge(stat) && !this.#named.has(path) ? 'too-large' : null;
+  }
+
+  isLarge(stat: Stats | BigIntStats): boolean {
+    return stat.size > this.#storage.settings.maxFileSize;
   }
 
   /** lstat, in nanoseconds; null where nothing is, or (then it is named) where nobody may look. */

@@ -53,14 +53,20 @@ export class PrivateIndex {
   readonly #dir: PrivateDir;
   readonly #quarantine: Quarantine;
   readonly #outcome: Outcome = { skipped: [], suspects: [] };
+  readonly #named: ReadonlySet<string>;
   #heldFiles = 0;
   /** Those that git must not read again. */
   readonly #failed = new Set<string>();
 
-  constructor(storage: Storage, dir: PrivateDir, quarantine: Quarantine) {
+  /** `named` are read whatever their size. */
+  constructor(
+    storage: Storage,
+    { dir, quarantine, named }: { dir: PrivateDir; quarantine: Quarantine; named: ReadonlySet<string> },
+  ) {
     this.#storage = storage;
     this.#dir = dir;
     this.#quarantine = quarantine;
+    this.#named = named;
   }
 
   /**
@@ -211,7 +217,8 @@ export class PrivateIndex {
   #read(path: string): ReturnType<typeof stableRead> {
     const { layout, settings } = this.#storage;
     const { bornAt } = this.#quarantine;
-    return stableRead(fsPath(layout.workTree, path), { since: bornAt, limit: settings.maxFileSize });
+    const limit = this.#named.has(path) ? Infinity : settings.maxFileSize;
+    return stableRead(fsPath(layout.workTree, path), { since: bornAt, limit });
   }
 
   async #write(files: readonly string[]): Promise<string[]> {

@@ -6,9 +6,9 @@
  * any moment, and nothing has happened but in the quarantine. `settle` and `discard` end it.
  *
  * What is in it: see changed-names.ts. Every byte as it is on disk (private-dir.ts), exec bits, links, deletions, empty
- * files, any name but `.git` (and no link named `.gitmodules`, which git refuses). Left out and named (`skipped`): files over durable.maxFileSize, nested repositories and
- * submodules, what cannot be read or does not stand still, fifos, sockets and devices. Paths of a sparse checkout that
- * are not on disk are `absent`: neither kept nor deleted.
+ * files, any name but `.git` (and no link named `.gitmodules`, which git refuses). Left out and named (`skipped`): files over
+ * durable.maxFileSize that were not named themselves, nested repositories and submodules, what cannot be read or does not stand
+ * still, fifos, sockets and devices. Paths of a sparse checkout that are not on disk are `absent`: neither kept nor deleted.
  *
  * Guarantees: the user's index, HEAD, refs and stash are read at most; a file that changes meanwhile ends nothing and is
  * kept as it was at one moment (stable-read.ts); a full disk is 'out-of-space' with nothing left behind. A private index
@@ -30,7 +30,8 @@ import type { Comparison, TreeChange } from './tree-changes.js';
 export type { SkippedPath } from './taking.js';
 
 /**
- * `also`: paths relative to the work tree that are kept even when ignored; a folder means all below it.
+ * `also`: paths relative to the work tree that are kept even when ignored; a folder means all below it, a file is kept even over the
+ * limit.
  * Errors: 'out-of-space', 'permission-denied', 'io-failed', 'checkpoint-incomplete', 'git-missing'.
  */
 export async function takeSnapshot(storage: Storage, also: readonly string[] = []): Promise<Snapshot> {

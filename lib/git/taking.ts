@@ -50,6 +50,8 @@ export class Taking {
   readonly #finder: NameFinder;
   readonly #index: PrivateIndex;
   readonly #skipped = new Map<string, SkipReason>();
+  /** Files that were named themselves, not by a folder above: kept though they are over the limit. */
+  readonly #named = new Set<string>();
   readonly #looks: PathLooks;
   readonly #compared = new Map<string, Promise<Comparison>>();
 
@@ -58,14 +60,15 @@ export class Taking {
     this.#dir = dir;
     this.#quarantine = quarantine;
     this.#finder = new NameFinder(storage, dir, quarantine);
-    this.#index = new PrivateIndex(storage, dir, quarantine);
-    this.#looks = new PathLooks(storage, { since: quarantine.bornAt, skipped: this.#skipped });
+    const named = this.#named;
+    this.#index = new PrivateIndex(storage, { dir, quarantine, named });
+    this.#looks = new PathLooks(storage, { since: quarantine.bornAt, skipped: this.#skipped, named });
   }
 
   /** Errors: 'git-failed', 'out-of-space', the disk's. */
   async take(also: readonly string[]): Promise<Taken> {
     const old = this.#copyIndex();
-    const named = this.#named(also);
+    const named = this.#namedFiles(also);
     return old === null ? this.#first(named) : this.#next(old, named);
   }
 
@@ -146,10 +149,11 @@ export class Taking {
   }
 
   /** Files that were named explicitly. */
-  #named(also: readonly string[]): Set<string> {
+  #namedFiles(also: readonly string[]): Set<string> {
     const { workTree } = this.#storage.layout;
     const named = new Set<string>();
     for (const path of also) {
+      this.#named.add(path);
       const found = below(workTree, path);
       for (const file of found.files) if (!this.#isInside(file)) named.add(file);
       for (const folder of found.nested) this.#skipped.set(folder, 'nested-repository');
@@ -220,12 +224,18 @@ export class Taking {
       missing: [...missing],
       sparse: [...base.sparse],
       submodules: [...base.submodules],
+      large: [...this.#named].filter((path) => this.#isLarge(path)),
       suspects,
     };
     const [storage, quarantine, dir] = [this.#storage, this.#quarantine, this.#dir];
     const compare = (from: string, to: string): Promise<Comparison> => this.#compare(from, to);
     const facts = { tree, files, skipped, absent };
     return { facts, storage, quarantine, dir, state, behind: names.behind, compare };
+  }
+
+  #isLarge(path: string): boolean {
+    const stat = this.#looks.stat(path);
+    return stat?.isFile() === true && this.#looks.isLarge(stat);
   }
 
   /** Names that came into the index and went. */

@@ -7,38 +7,68 @@
  *
  * A path that a killed repair has moved is judged, and moved on, from what the turn had left there.
  *
- * A foreign path never moves: it is kept and named. So is one where a folder or a file of another kind is in the way, or
- * whose bytes were purged.
+ * A foreign path never moves: it is kept and named. So is one where a folder or a file of another kind is in the way, one whose
+ * bytes were purged, and one that the checkpoint of the repair does not hold as it is (or, where a killed repair moved it, as it was
+ * before that): nothing could undo its move.
  */
 import type { FileFinding, Findings } from './findings.js';
 import type { Move } from '../files/manifest.js';
 import { foldersAbove } from '../git/tree-path.js';
+import { readCheckpoint } from '../files/checkpoint-read.js';
+import { leftOutOf } from '../files/diff.js';
 import { tangleAt } from '../files/tangle.js';
 import { matches, type Expected } from '../files/verdict.js';
 import type { Storage } from '../git/storage.js';
-import type { RepairAction } from './document.js';
+import type { KeptPath, RepairAction } from './document.js';
+import { TreeView } from './tree-view.js';
 
 export interface Aim {
   readonly moves: readonly Move[];
   /** Sorted. */
-  readonly kept: readonly string[];
+  readonly kept: readonly KeptPath[];
   /** Folders that go when they are empty then. */
   readonly prune: ReadonlySet<string>;
 }
 
-export async function aimOf(storage: Storage, action: RepairAction, findings: Findings): Promise<Aim> {
-  const kept = findings.files.filter(isForeign).map(({ touched }) => touched.path);
+/** `checkpoint`: of the tree just before the repair, by which it can be undone. */
+export async function aimOf(
+  storage: Storage,
+  at: { readonly action: RepairAction; readonly findings: Findings; readonly checkpoint: string },
+): Promise<Aim> {
+  const { action, findings, checkpoint } = at;
+  const kept: KeptPath[] = findings.files
+    .filter(isForeign)
+    .map(({ touched: { path } }) => ({ path, why: 'foreign' }));
   if (action === 'keep') return { moves: [], kept, prune: new Set() };
+  const isHeld = await holderOf(storage, checkpoint);
   const moves: Move[] = [];
   for (const finding of findings.files) {
     const move = isForeign(finding) ? null : moveOf(action, finding);
     if (move === null) continue;
-    if (await isReadable(storage, move)) moves.push(move);
-    else kept.push(move.path);
+    const { path } = move;
+    if (!(await isReadable(storage, move))) kept.push({ path, why: 'bytes-missing' });
+    else if (!(await isHeld(finding, move))) kept.push({ path, why: 'not-held' });
+    else moves.push(move);
   }
   const free = untangled(storage, moves);
-  kept.push(...moves.filter((move) => !free.includes(move)).map(({ path }) => path));
-  return { moves: free, kept: kept.sort(), prune: pruned(action, findings) };
+  for (const { path } of moves.filter((move) => !free.includes(move))) kept.push({ path, why: 'in-the-way' });
+  kept.sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { moves: free, kept, prune: pruned(action, findings) };
+}
+
+/** Says whether the checkpoint has what a move replaces, and a restore of it would put that back. */
+async function holderOf(
+  storage: Storage,
+  checkpoint: string,
+): Promise<(finding: FileFinding, move: Move) => Promise<boolean>> {
+  const tree = await TreeView.open(storage, `${checkpoint}:worktree`);
+  const isLeftOut = leftOutOf((await readCheckpoint(storage, checkpoint)).scope);
+  return async ({ displaced }, { path, from }) => {
+    const last = displaced === null ? from : displaced.original;
+    if (last === null) return true;
+    const leaf = isLeftOut(path) ? null : await tree.leaf(path);
+    return leaf !== null && leaf.oid === last.oid && leaf.mode === last.mode;
+  };
 }
 
 function isForeign({ left }: FileFinding): boolean {

@@ -83,8 +83,12 @@ export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promi
     origin: cut.origin,
     gitStatusMatches: drift.length === 0,
     drift,
+    ...NOTHING_UNCOVERED,
   };
 }
+
+/** A restore names each of its paths. */
+const NOTHING_UNCOVERED = { uncovered: [], uncoveredCount: 0 } as const;
 
 /** The cut restore that a person means; null when a turn is meant. Errors: 'ambiguous'. */
 export async function chosenCutRestore(
@@ -146,13 +150,13 @@ async function repaired(
       throw new DurableError('not-found', { what: 'interrupted turn', id: 'in this work tree' });
     const findings = await findingsIn(storage, cut);
     checkpoint ??= await before(context, action, findings);
-    const aim = await aimOf(storage, action, findings);
+    const aim = await aimOf(storage, { action, findings, checkpoint });
     try {
       const { moves, kept, prune } = aim;
       if (moves.length > 0) await applyEntries(context, moves, { purpose: 'repair', isKept: false, prune });
       const changed = writtenInFact(storage, aim, findings);
       await settle(context, cut, action);
-      return { turn: cut.transaction.id, action, ...changed, kept, checkpoint };
+      return { turn: cut.transaction.id, action, ...changed, kept, ...NOTHING_UNCOVERED, checkpoint };
     } catch (error) {
       if (!hasCode(error, 'conflict') || tries === MOST_TRIES) throw error;
     }

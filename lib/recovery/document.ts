@@ -5,6 +5,7 @@
  */
 import type { FileState, InvocationState } from '../event.js';
 import type { ExactJson } from '../exact-json.js';
+import type { LeftOut } from '../files/diff.js';
 import type { Orphan } from '../orphans/orphan.js';
 
 export interface RecoverReport {
@@ -35,6 +36,16 @@ export interface InterruptedTurn {
   readonly gitStatusMatches: boolean;
   /** Paths, sorted, on which `git status` and this report do not agree. */
   readonly drift: readonly string[];
+  /** Paths that no repair touches since no checkpoint tells anything of them, sorted: 100 at most. */
+  readonly uncovered: readonly Uncovered[];
+  /** Of all of them. */
+  readonly uncoveredCount: number;
+}
+
+export interface Uncovered {
+  /** A folder means all below it. */
+  readonly path: string;
+  readonly why: LeftOut['why'] | 'ignored';
 }
 
 export interface ReportedInvocation {
@@ -72,8 +83,20 @@ export interface RepairResult {
   /** Paths whose bytes were put back or brought forward, sorted. */
   readonly restored: readonly string[];
   readonly removed: readonly string[];
-  /** Paths left alone because somebody else changed them, sorted. */
-  readonly kept: readonly string[];
+  /** Paths of the turn left alone, sorted. */
+  readonly kept: readonly KeptPath[];
+  readonly uncovered: readonly Uncovered[];
+  readonly uncoveredCount: number;
   /** The tree just before the repair: restoring it undoes the repair. */
   readonly checkpoint: string | null;
+}
+
+export interface KeptPath {
+  readonly path: string;
+  /**
+   * 'foreign': somebody else changed it since · 'in-the-way': a folder, or a file of another kind, is where it is to go ·
+   * 'bytes-missing': what is to be put there is not in the repository any more · 'not-held': what is there now is not in the
+   * checkpoint of the repair, so that nothing could undo it.
+   */
+  readonly why: 'foreign' | 'in-the-way' | 'bytes-missing' | 'not-held';
 }

@@ -3,7 +3,7 @@
  * death, or, where there is no scene, the work tree as it is now.
  */
 import type { Image } from '../event.js';
-import { diffCheckpoints } from '../files/diff.js';
+import { compareCheckpoints, type LeftOut } from '../files/diff.js';
 import { statIn } from '../git/tree-path.js';
 import { displacementAt, type Displaced } from './displaced.js';
 import type { Aftermath } from './scene.js';
@@ -15,6 +15,8 @@ export interface Effects {
   readonly changed: ReadonlyMap<string, Image>;
   /** Of those: changed after the turn was over. */
   readonly late: ReadonlySet<string>;
+  /** Paths that one of the compared trees did not look into. */
+  readonly leftOut: readonly LeftOut[];
 }
 
 export interface Circumstances extends Aftermath {
@@ -32,15 +34,16 @@ export async function effectsOf(
   const { storage } = context;
   const changed = new Map<string, Image>();
   const late = new Set<string>();
-  for (const { path, before } of await diffCheckpoints(storage, checkpoint, scene.commit))
-    if (before !== 'unknown') changed.set(path, before);
-  for (const { path, before, after } of await diffCheckpoints(storage, scene.commit)) {
+  const until = await compareCheckpoints(storage, checkpoint, scene.commit);
+  for (const { path, before } of until.differences) if (before !== 'unknown') changed.set(path, before);
+  const since = await compareCheckpoints(storage, scene.commit);
+  for (const { path, before, after } of since.differences) {
     const isMoved = after !== 'unknown' && displacementAt(circumstances.displaced, path, after) !== undefined;
     if (before === 'unknown' || isMoved) continue;
     if (!changed.has(path)) changed.set(path, before);
     late.add(path);
   }
-  return { changed, late };
+  return { changed, late, leftOut: [...until.leftOut, ...since.leftOut] };
 }
 
 async function untilNow(
@@ -50,7 +53,8 @@ async function untilNow(
 ): Promise<Effects> {
   const changed = new Map<string, Image>();
   const late = new Set<string>();
-  for (const { path, before } of await diffCheckpoints(storage, checkpoint)) {
+  const { differences, leftOut } = await compareCheckpoints(storage, checkpoint);
+  for (const { path, before } of differences) {
     if (before === 'unknown') continue;
     changed.set(path, before);
     // Where nothing is, nothing says when it went; to bring it back loses nothing.
@@ -63,7 +67,7 @@ async function untilNow(
     const leaf = changed.has(path) ? undefined : await before.leaf(path);
     if (leaf !== undefined) changed.set(path, imageOf(leaf));
   }
-  return { changed, late };
+  return { changed, late, leftOut };
 }
 
 function imageOf(leaf: { readonly mode: string; readonly oid: string } | null): Image {

@@ -10,6 +10,7 @@
  * request for approval that still stands open in the ledger proves that it was not started.
  */
 import type { Image, InvocationState } from '../event.js';
+import type { LeftOut } from '../files/diff.js';
 import { look, type Sight } from '../files/revision.js';
 import {
   verdict,
@@ -57,6 +58,8 @@ export interface Findings {
   readonly calls: readonly CallFinding[];
   /** Folders that the turn's transactions made. */
   readonly folders: ReadonlySet<string>;
+  /** What the snapshots around calls of unknown effect did not look into; a path may be there twice. */
+  readonly leftOut: readonly LeftOut[];
 }
 
 /** Errors: 'object-missing' when what the turn kept was purged, 'permission-denied', 'io-failed'. */
@@ -70,19 +73,20 @@ export async function findingsOf(
   for (const call of turn.invocations)
     calls.push({ call, state: await callState({ context, state, circumstances }, call) });
   const begun = new Set(calls.filter(({ state: one }) => one !== 'not-started').map(({ call }) => call.id));
-  const { intents, folders } = await intentsOf(context, turn, (call) => begun.has(call.id));
+  const { intents, folders, leftOut } = await intentsOf(context, turn, (call) => begun.has(call.id));
   const late = new Set<string>();
   for (const call of turn.invocations) {
     if (!begun.has(call.id) || !hasOpenEffect(call) || call.checkpoint === null) continue;
     const effects = await effectsOf(context, call.checkpoint, circumstances);
     intents.push(...openIntents(call, effects.changed, intents));
     for (const path of effects.late) late.add(path);
+    leftOut.push(...effects.leftOut);
   }
   const files: FileFinding[] = [];
   const paths = [...byPath(intents).values()].sort((a, b) => (a.path < b.path ? -1 : 1));
   for (const touched of paths)
     files.push(await fileFinding(context, touched, { late, displaced: circumstances.displaced }));
-  return { turn, files, calls, folders };
+  return { turn, files, calls, folders, leftOut };
 }
 
 export function reportedFile({ touched, verdict, sight }: FileFinding): ReportedFile {

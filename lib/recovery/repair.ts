@@ -10,7 +10,7 @@
  *                               `turn.recovered` with the report: one append
  *   7. release the lease
  *
- * Guarantees: `keep` changes no byte. A foreign path is never overwritten. Every step may be done again: a repair that is
+ * Guarantees: `keep` changes no byte. A foreign path is never overwritten, nor is one that the checkpoint of step 3 does not hold. Every step may be done again: a repair that is
  * killed anywhere leaves an interrupted turn, and the next roll, in whichever direction, ends as if the first had never run; its
  * checkpoint is that of the first one which had begun to change the tree, so that undoing goes all the way back.
  * Conflicts with somebody who writes during step 4 put the step back, and the finding is made anew, three times at most
@@ -143,6 +143,8 @@ class Repair {
       action: this.#action,
       ...changed,
       kept: applied.aim.kept,
+      uncovered: applied.document.uncovered,
+      uncoveredCount: applied.document.uncoveredCount,
       checkpoint: applied.checkpoint,
     };
   }
@@ -156,7 +158,7 @@ class Repair {
       const { document, findings } = await reportOf({ storage, ledger }, open);
       const checkpoint: string = taken ?? (await this.#checkpoint(open, findings));
       taken = checkpoint;
-      const aim = await aimOf(storage, this.#action, findings);
+      const aim = await aimOf(storage, { action: this.#action, findings, checkpoint });
       try {
         await this.#move(aim);
         return { open, document, findings, aim, checkpoint };

@@ -19,6 +19,7 @@ import { findingsOf, reportedFile, type FileFinding, type Findings } from './fin
 import { openTurns, refuseNewer, type OpenTurn } from './interrupted.js';
 import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
+import { uncoveredIn } from './uncovered.js';
 
 export interface ReportOptions {
   /** Of every work tree of the repository. */
@@ -64,7 +65,7 @@ async function inItsWorkTree(storage: Storage, open: OpenTurn, look: Look): Prom
   if (open.isOfHere) return (await reportOf({ storage, ledger: open.ledger }, open, look)).document;
   const place = open.record?.workTree;
   if (place === undefined || !existsSync(place)) {
-    const findings: Findings = { turn: open.turn, files: [], calls: [], folders: new Set() };
+    const findings: Findings = { turn: open.turn, files: [], calls: [], folders: new Set(), leftOut: [] };
     return documentOf({ storage, ledger: open.ledger }, open, { findings, look });
   }
   const other = await openStorage(place, storage.host);
@@ -83,6 +84,7 @@ async function documentOf(
   const { turn, state } = open;
   const { event } = turn.started;
   const drift = await driftOf(context, turn, findings.files);
+  const uncovered = await uncoveredIn(context.storage, findings);
   const approvals: ReportedApproval[] = [];
   for (const approval of state.approvals.values()) {
     if (approval.state !== 'pending') continue;
@@ -108,8 +110,12 @@ async function documentOf(
     isSceneMissing: needsScene(turn) && sceneOf(turn) === null,
     gitStatusMatches: drift.length === 0,
     drift,
+    uncovered: uncovered.slice(0, NAMED_AT_MOST),
+    uncoveredCount: uncovered.length,
   };
 }
+
+const NAMED_AT_MOST = 100;
 
 async function driftOf(
   { storage, ledger }: RecoveryContext,

@@ -13,7 +13,7 @@ import { SCHEMAS, type Touched } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { InvocationFold, TransactionState, TurnState } from '../ledger/state.js';
-import { diffCheckpoints } from '../files/diff.js';
+import { compareCheckpoints, type LeftOut } from '../files/diff.js';
 import type { Manifest } from '../files/manifest.js';
 import { manifestOf } from '../files/settle.js';
 import type { Step } from '../files/verdict.js';
@@ -44,13 +44,21 @@ export interface Intent {
   readonly isListed: boolean;
 }
 
+/** `leftOut`: what the checkpoints around a finished call of unknown effect did not look into. */
+export interface Intents {
+  readonly intents: Intent[];
+  readonly folders: ReadonlySet<string>;
+  readonly leftOut: LeftOut[];
+}
+
 /** Intents of the turn's transactions and of those of its calls that `counts` lets in. */
 export async function intentsOf(
   context: RecoveryContext,
   turn: Traces,
   counts: (call: InvocationFold) => boolean,
-): Promise<{ intents: Intent[]; folders: ReadonlySet<string> }> {
+): Promise<Intents> {
   const intents: Intent[] = [];
+  const leftOut: LeftOut[] = [];
   const folders = new Set<string>();
   for (const transaction of turn.transactions) {
     if (!isIntent(transaction)) continue;
@@ -61,9 +69,12 @@ export async function intentsOf(
   for (const call of turn.invocations) {
     if (call.state === 'denied' || !counts(call)) continue;
     intents.push(...callIntents(call, await pathsOf(context, call)));
-    if (hasUnknownEffect(call)) intents.push(...(await betweenCheckpoints(context, call)));
+    if (!hasUnknownEffect(call)) continue;
+    const between = await betweenCheckpoints(context, call);
+    intents.push(...between.intents);
+    leftOut.push(...between.leftOut);
   }
-  return { intents, folders };
+  return { intents, folders, leftOut };
 }
 
 /** One entry a path, its intents in the order of the ledger. */
@@ -127,14 +138,18 @@ function callIntents(call: InvocationFold, paths: readonly Touched[]): Intent[] 
   }));
 }
 
-async function betweenCheckpoints({ storage }: RecoveryContext, call: InvocationFold): Promise<Intent[]> {
+async function betweenCheckpoints(
+  { storage }: RecoveryContext,
+  call: InvocationFold,
+): Promise<Pick<Intents, 'intents' | 'leftOut'>> {
   const [before, after] = [call.checkpoint, call.finished?.event.checkpoint ?? null];
-  if (before === null || after === null || before === after) return [];
+  if (before === null || after === null || before === after) return { intents: [], leftOut: [] };
   const intents: Intent[] = [];
-  for (const difference of await diffCheckpoints(storage, before, after)) {
+  const { differences, leftOut } = await compareCheckpoints(storage, before, after);
+  for (const difference of differences) {
     if (difference.before === 'unknown') continue;
     const step = { before: difference.before, expected: difference.after, acknowledged: true };
     intents.push({ path: difference.path, seq: call.seq, step, permissions: null, isListed: false });
   }
-  return intents;
+  return { intents, leftOut: [...leftOut] };
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { document, events, last, type Line } from '../helpers/events.js';
 import { differences, listing } from '../helpers/listing.js';
-import { killKeeper } from '../helpers/keeper.js';
+import { interrupted, leaseIn } from '../helpers/interrupted-run.js';
 import { processesNaming, stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -32,33 +32,6 @@ const read = (place: Scratch, path: string): string => readFileSync(join(place.d
 const report = (place: Scratch, ...words: readonly string[]): Report =>
   document<Report>(place, ['recover', ...words], { codes: [0, 3] });
 
-/** A turn whose holder got SIGKILL after its command had written two files; the command is gone too. */
-async function interrupted(
-  t: ExecutionContext,
-  place: Scratch,
-  more: readonly string[] = [],
-  cwd = place.dir,
-  keeper: 'lives' | 'dies' = 'lives',
-): Promise<void> {
-  const script = 'echo changed > README; echo made > made; echo written; read -r _';
-  const running = startDurable(
-    t,
-    place,
-    ['run', '--objective', 'rename it', ...more, '--', 'sh', '-c', script],
-    { cwd },
-  );
-  const line = await running.line();
-  if (line !== 'written') throw new Error(`the command said ${String(line)}: ${running.said}`);
-  if (keeper === 'dies') await killKeeper(place);
-  process.kill(running.pid, 'SIGKILL');
-  await running.ended;
-  running.child.stdin.end('\n');
-  const { process: command } = last(events(place), 'process.started') as unknown as {
-    process: { pid: number };
-  };
-  await until('the command ended', () => ['', 'Z'].includes(stateOf(command.pid)));
-}
-
 test('recover --json has the fields of the contract, leaves with 3, and reading changes nothing', async (t) => {
   const place = scratch(t);
   await interrupted(t, place);
@@ -82,7 +55,7 @@ test('recover --json has the fields of the contract, leaves with 3, and reading 
       'invocations',
       'files',
     ],
-    ...['approvals', 'orphans', 'gitStatusMatches', 'drift'],
+    ...['approvals', 'orphans', 'gitStatusMatches', 'drift', 'uncovered', 'uncoveredCount'],
   ]);
   t.deepEqual(Object.keys(turn.invocations[0] ?? {}), ['id', 'tool', 'state', 'summary']);
   t.deepEqual(Object.keys(turn.files[0] ?? {}), ['path', 'state', 'before', 'expected', 'now']);
@@ -169,7 +142,7 @@ test('recover speaks of this work tree, with --all of every one', async (t) => {
   const place = scratch(t);
   const linked = join(place.top, 'linked tree');
   place.git('worktree', 'add', '-q', '--detach', linked);
-  await interrupted(t, place, [], linked);
+  await interrupted(t, place, { cwd: linked });
   t.deepEqual(report(place).interrupted, []);
   t.is(report(place, '--all').interrupted.length, 1);
   t.is(durable(place, ['run', '--', 'true']).code, 0);
@@ -243,16 +216,6 @@ test('uninstall --purge after turns leaves no ref, no file and no setting of our
   t.is(place.git('fsck', '--full', '--strict', '--unreachable'), '');
 });
 
-interface Lease {
-  readonly renewedAt: string;
-}
-
-function leaseIn(place: Scratch): Lease {
-  const ref = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/leases');
-  const lines = place.git('log', '-1', '--format=%B', ref).split('\n');
-  return JSON.parse(lines.find((one) => one.startsWith('{')) ?? '{}') as Lease;
-}
-
 const sceneOf = (place: Scratch): Line | undefined =>
   events(place).find((line) => line['type'] === 'checkpoint.taken' && line['reason'] === 'after-death');
 
@@ -280,7 +243,7 @@ for (const [who, detect] of [
     place.write('other', 'as committed\n');
     place.git('add', 'other');
     place.git('commit', '-q', '-m', 'other');
-    await interrupted(t, place, [], place.dir, who === 'the keeper' ? 'lives' : 'dies');
+    await interrupted(t, place, { keeper: who === 'the keeper' ? 'lives' : 'dies' });
     await detect(place);
     t.truthy(sceneOf(place), 'a scene was kept');
     typed(place);
@@ -311,7 +274,7 @@ for (const [who, detect] of [
 test('where nobody saw the death, what changed a TTL after the last heartbeat is foreign, and the rest is said to be in doubt', async (t) => {
   const place = scratch(t);
   place.git('config', 'durable.ttl', '1');
-  await interrupted(t, place, [], place.dir, 'dies');
+  await interrupted(t, place, { keeper: 'dies' });
   const early = durable(place, ['recover']);
   t.regex(early.stdout, /made +new\n/);
   t.regex(early.stdout, /changed: by the turn, or by somebody between its death and the first look/);

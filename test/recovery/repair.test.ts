@@ -35,6 +35,7 @@ const CHILD = fileURLToPath(new URL('../helpers/repair-child.js', import.meta.ur
 const text = (content: string): Buffer => Buffer.from(content);
 const say = (path: string, expected: string): Says => ({ path, expected: text(expected) });
 
+const FOREIGN = [{ path: 'foreign', why: 'foreign' }];
 const NAMES = ['partial', 'emptied', 'written', 'gone', 'foreign', 'untouched'];
 
 /** A turn that died in the middle of one call and of nothing else: every state of a file at once. */
@@ -74,7 +75,7 @@ test('roll back puts each touched path back as the turn found it, keeps a foreig
   const result = await repair(storage, { action: 'roll-back' });
   t.deepEqual(result.restored, ['emptied', 'gone', 'partial', 'written']);
   t.deepEqual(result.removed, ['by/transaction', 'made/by call']);
-  t.deepEqual(result.kept, ['foreign']);
+  t.deepEqual(result.kept, FOREIGN);
   t.deepEqual(contents(place), {
     ...Object.fromEntries(NAMES.map((name) => [name, `${name} before\n`])),
     foreign: 'typed by a person\n',
@@ -90,7 +91,7 @@ test('roll forward completes each intent, keeps a foreign path and names it', as
   await half(place, await openAs(t, place));
   const result = await repair(await openAs(t, place), { action: 'roll-forward' });
   t.deepEqual(result.restored, ['emptied', 'gone', 'made/by call', 'partial', 'untouched']);
-  t.deepEqual([result.removed, result.kept], [[], ['foreign']]);
+  t.deepEqual([result.removed, result.kept], [[], FOREIGN]);
   t.deepEqual(contents(place), {
     ...Object.fromEntries([...NAMES, 'made/by call'].map((name) => [name, `${name} AFTER\n`])),
     foreign: 'typed by a person\n',
@@ -106,7 +107,7 @@ test('keep changes no byte, and records the verdicts, the report and the checkpo
   const [report] = (await recoveryReport(storage)).interrupted;
   const result = await repair(storage, { action: 'keep' });
   t.deepEqual(walk(place.dir), before);
-  t.deepEqual([result.restored, result.removed, result.kept], [[], [], ['foreign']]);
+  t.deepEqual([result.restored, result.removed, result.kept], [[], [], FOREIGN]);
   const event = await recovered(storage);
   t.like(event, {
     action: 'keep',
@@ -241,7 +242,7 @@ test('a write that comes after the finding and before the rename is met, not ove
   });
   const storage = await openAs(t, place, { faults });
   const result = await repair(storage, { action: 'roll-back' });
-  t.deepEqual(result.kept, ['foreign', 'written']);
+  t.deepEqual(result.kept, [...FOREIGN, { path: 'written', why: 'foreign' }]);
   t.is(readFileSync(join(place.dir, 'written'), 'utf8'), 'typed in the middle of the repair\n');
   t.is(readFileSync(join(place.dir, 'partial'), 'utf8'), 'partial before\n');
   const [met, ...more] = await conflictsOf(storage);
@@ -275,7 +276,7 @@ test('a write that is met and gone again is decided too: the path has what the r
   });
   const storage = await openAs(t, place, { faults });
   const result = await repair(storage, { action: 'roll-back' });
-  t.deepEqual(result.kept, ['foreign']);
+  t.deepEqual(result.kept, FOREIGN);
   t.is(readFileSync(join(place.dir, 'written'), 'utf8'), 'written before\n');
   const states = (await conflictsOf(storage)).map(({ path, state }) => `${path} ${state}`);
   t.deepEqual([...new Set(states)], ['written keep-mine']);
@@ -295,7 +296,7 @@ test('a conflict that a killed repair had met is decided by the one that ends th
   );
   const storage = await openAs(t, place);
   const result = await repair(storage, { action: 'roll-back' });
-  t.deepEqual(result.kept, ['foreign', 'written']);
+  t.deepEqual(result.kept, [...FOREIGN, { path: 'written', why: 'foreign' }]);
   t.deepEqual(
     (await conflictsOf(storage)).map(({ state, by }) => [state, by]),
     [['use-latest', 'recover']],
@@ -357,7 +358,10 @@ test('a folder that stands where a file is to go is kept and named, the rest is 
   mkdirSync(join(place.dir, 'file'));
   place.write('file/of somebody', 'x');
   const result = await repair(await openAs(t, place), { action: 'roll-back' });
-  t.deepEqual([result.restored, result.removed, result.kept], [['other'], [], ['file']]);
+  t.deepEqual(
+    [result.restored, result.removed, result.kept],
+    [['other'], [], [{ path: 'file', why: 'in-the-way' }]],
+  );
   t.is(readFileSync(join(place.dir, 'file/of somebody'), 'utf8'), 'x');
 });
 
