@@ -159,7 +159,7 @@ const FILES: readonly VerbDefinition[] = [
     ...plain,
     name: 'checkpoint',
     describe: 'Take a byte-exact snapshot of the work tree',
-    positionals: [paths('Kept even when ignored')],
+    positionals: [paths('Kept even when ignored; a file itself also over the limit')],
     options: { message: { ...text('TEXT', 'What it is'), alias: 'm' } },
     rest: 'positional',
     load: () => import('./verbs/checkpoint.js'),

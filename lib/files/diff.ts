@@ -99,6 +99,13 @@ function statusOf(before: Difference['before'], after: Difference['after']): Dif
   return (before.mode === '120000') === (after.mode === '120000') ? 'modified' : 'retyped';
 }
 
+/** Without what lies in a folder that the later side could not enter: it is not gone, and nobody can look at it. */
+export function inSight({ differences, leftOut }: Compared): readonly Difference[] {
+  const skipped = leftOut.filter(({ why }) => why === 'unreadable');
+  const isHidden = leftOutOf({ skipped, absent: [] });
+  return differences.filter(({ path, after }) => after !== 'unknown' || !isHidden(path));
+}
+
 /** Says of a path whether a snapshot left it, or a folder above it, out. */
 export function leftOutOf(side: Side): (path: string) => boolean {
   const out = new Set([...side.skipped.map(({ path }) => path), ...side.absent]);

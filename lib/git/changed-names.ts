@@ -14,12 +14,16 @@
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { errno, isAbsence } from './disk.js';
+import { linkFinder } from './beyond-link.js';
+import { closedFolders } from './closed-folders.js';
+import { isAbsence } from './disk.js';
 import { encodePath, fsPath, splitPaths } from './path.js';
 import { gitFailure, type PrivateDir } from './private-dir.js';
+import type { GitResult } from './process.js';
 import type { Quarantine } from './quarantine.js';
 import type { Storage } from './storage.js';
 import { isStillSuspect, statText, type Suspect } from './suspects.js';
+import { below } from './walk.js';
 import { userIndexMark, userNames } from './user-index.js';
 
 const paths = v.array(v.string());
@@ -39,6 +43,8 @@ const stateSchema = v.object({
   submodules: paths,
   /** Over the limit and kept since somebody named them: the next one looks again, and leaves them out unless they are named again. */
   large: v.optional(paths, []),
+  /** Folders that could not be entered. */
+  closed: v.optional(paths, []),
   suspects: v.array(v.object({ path: v.string(), stat: v.string() })),
 });
 export type IndexState = v.InferOutput<typeof stateSchema>;
@@ -52,6 +58,8 @@ export interface ChangedNames {
   readonly ignored: readonly string[];
   /** Folders that are repositories of their own. */
   readonly nested: readonly string[];
+  /** Folders that may not be entered. */
+  readonly closed: readonly string[];
   /** Untracked ones among `look`: git is likely not to have their bytes. */
   readonly untracked: readonly string[];
   /** Unchanged, but not yet beyond doubt. */
@@ -70,10 +78,11 @@ export interface NameBase {
   readonly submodules: readonly string[];
 }
 
-/** Untracked, not ignored; `nested`: folders that are repositories of their own. */
+/** Untracked, not ignored; `nested`: folders that are repositories of their own; `closed`: that may not be entered. */
 export interface Others {
   readonly files: readonly string[];
   readonly nested: readonly string[];
+  readonly closed: readonly string[];
 }
 
 const OTHERS = ['ls-files', '-o', '--exclude-standard', '-z'];
@@ -109,6 +118,7 @@ export class NameFinder {
       doubted: [],
       ignored: [],
       nested: [],
+      closed: [],
       untracked: [],
       behind: Number.POSITIVE_INFINITY,
       suspects: [],
@@ -123,7 +133,7 @@ export class NameFinder {
   async others(): Promise<Others> {
     const rules = `--exclude-from=${join(this.#dir.dir, 'info', 'exclude')}`;
     const listed = await this.#storage.git.run([...OTHERS, rules]);
-    return listed.code === 0 ? splitFolders(splitPaths(listed.stdout)) : this.#all();
+    return listed.code === 0 ? this.#split(listed) : this.#all();
   }
 
   /** The same again when the user's index was written since `tracked`: a path could be in neither of the two lists. */
@@ -134,24 +144,36 @@ export class NameFinder {
   /** Whatever is not ignored. */
   async #all(): Promise<Others> {
     const env = { GIT_INDEX_FILE: this.#quarantine.path('none') };
-    return splitFolders(splitPaths(await this.#dir.output(this.#quarantine, OTHERS, { env })));
+    return this.#split(await this.#dir.whole(this.#quarantine, OTHERS, { env }));
+  }
+
+  /** git lists a nested repository as a folder, and of a closed folder nothing. */
+  #split({ stdout, stderr }: GitResult): Others {
+    const { workTree } = this.#storage.layout;
+    const { folders, isUnclear } = closedFolders(workTree, stderr);
+    const closed = isUnclear ? below(workTree, '').unreadable : folders;
+    return { ...splitFolders(splitPaths(stdout)), closed };
   }
 
   /** What may differ from the private index that is in the quarantine. Errors: 'git-failed'. */
   async since(state: IndexState): Promise<ChangedNames> {
-    const [status, { base, ignored }] = await Promise.all([this.#status(), this.#known(state)]);
+    const [status, { base, ignored }] = await Promise.all([this.#status(state), this.#known(state)]);
     const gone = new Set(ignored);
     const back = [...base.missing].filter((path) => this.#stat(path) !== null);
     const doubted = state.suspects
       .filter(({ path, stat }) => this.#stat(path) !== stat)
       .map(({ path }) => path);
     const suspects = state.suspects.filter((one) => isStillSuspect(one, this.#quarantine.bornAt));
-    const look = new Set([...status.changed, ...status.untracked, ...back, ...doubted, ...state.large]);
+    const look = new Set([
+      ...[...status.changed, ...status.untracked, ...status.hidden],
+      ...[...back, ...doubted, ...state.large],
+    ]);
     return {
       look: [...look].filter((path) => !gone.has(path)),
       doubted,
       ignored,
       nested: status.nested,
+      closed: status.closed,
       untracked: status.untracked,
       behind: status.behind,
       suspects: suspects.filter(({ path }) => !look.has(path)),
@@ -168,21 +190,26 @@ export class NameFinder {
     return askIgnored(this.#dir, this.#quarantine, { paths: straight });
   }
 
-  async #status(): Promise<{
+  async #status(state: IndexState): Promise<{
     changed: string[];
     untracked: readonly string[];
     nested: readonly string[];
+    closed: readonly string[];
+    /** In closed folders. */
+    hidden: readonly string[];
     behind: number;
   }> {
-    const args = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=all'];
+    // A folder that it could not enter once git's untracked cache skips for good, even when it may be entered again.
+    const cache = state.closed.length === 0 ? [] : ['-c', 'core.untrackedCache=false'];
+    const args = [...cache, 'status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=all'];
     args.push('--ignore-submodules=all');
     // The optional lock is on our own copy of the index: what git finds clean again is remembered.
     const options = { env: { GIT_OPTIONAL_LOCKS: '1' }, site: 'snapshot.scan' } as const;
-    const output = await this.#dir.output(this.#quarantine, args, options);
+    const { stdout, stderr } = await this.#dir.whole(this.#quarantine, args, options);
     const changed: string[] = [];
     const others: string[] = [];
     let behind = 0;
-    for (const line of splitPaths(output)) {
+    for (const line of splitPaths(stdout)) {
       const path = line.slice(3);
       if (line.startsWith('??')) others.push(path);
       else {
@@ -191,7 +218,15 @@ export class NameFinder {
       }
     }
     const { files, nested } = splitFolders(others);
-    return { changed, untracked: files, nested, behind };
+    return { changed, untracked: files, nested, behind, ...(await this.#hidden(stderr)) };
+  }
+
+  async #hidden(stderr: string): Promise<{ closed: readonly string[]; hidden: readonly string[] }> {
+    const { workTree } = this.#storage.layout;
+    const { folders, paths, isUnclear } = closedFolders(workTree, stderr);
+    if (!isUnclear) return { closed: folders, hidden: paths };
+    const names = splitPaths(await this.#dir.output(this.#quarantine, ['ls-files', '-z']));
+    return { closed: below(workTree, '').unreadable, hidden: names };
   }
 
   async #known(state: IndexState): Promise<{ base: NameBase; ignored: string[] }> {
@@ -249,41 +284,7 @@ export async function askIgnored(
   throw gitFailure(quarantine, args, result);
 }
 
-/** Says of a path whether a folder above it is a link: what lies there is not the work tree's. Each folder is asked once. */
-export function linkFinder(workTree: string): (path: string) => boolean {
-  const known = new Map<string, boolean>();
-  const isLink = (folder: string): boolean => {
-    const found = known.get(folder) ?? looksLikeLink(workTree, folder);
-    known.set(folder, found);
-    return found;
-  };
-  let last = '';
-  let wasBeyond = false;
-  return (path) => {
-    // Lists are sorted: most paths lie beside the one before.
-    const folder = path.slice(0, path.lastIndexOf('/') + 1);
-    if (folder !== last) wasBeyond = isBeyond(folder);
-    last = folder;
-    return wasBeyond;
-  };
-  function isBeyond(path: string): boolean {
-    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1))
-      if (isLink(path.slice(0, end))) return true;
-    return false;
-  }
-}
-
-function looksLikeLink(workTree: string, folder: string): boolean {
-  try {
-    return lstatSync(fsPath(workTree, folder)).isSymbolicLink();
-  } catch (error) {
-    if (isAbsence(error) || errno(error) === 'EACCES') return false;
-    throw error;
-  }
-}
-
-/** git lists a nested repository as a folder. */
-function splitFolders(paths: readonly string[]): Others {
+function splitFolders(paths: readonly string[]): Omit<Others, 'closed'> {
   const nested = paths.filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1));
   return { files: paths.filter((path) => !path.endsWith('/')), nested };
 }

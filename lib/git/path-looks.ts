@@ -3,7 +3,9 @@
  * (private-index.ts: fed to git, or held).
  */
 import { lstatSync, type BigIntStats, type Stats } from 'node:fs';
-import { linkFinder, type ChangedNames } from './changed-names.js';
+import { linkFinder } from './beyond-link.js';
+import type { ChangedNames } from './changed-names.js';
+import { closedAbove } from './closed-folders.js';
 import { errno, isAbsence } from './disk.js';
 import { fsPath } from './path.js';
 import type { Feed } from './private-index.js';
@@ -113,11 +115,16 @@ export class PathLooks {
     return this.#seen(path, (place) => lstatSync(place, { bigint: true, throwIfNoEntry: false }));
   }
 
+  /** One folder is named, and not each path in it. */
+  #closed(path: string): string {
+    return closedAbove(this.#storage.layout.workTree, path) ?? path;
+  }
+
   #seen<S>(path: string, see: (place: string | Buffer) => S | undefined): S | null {
     try {
       return see(fsPath(this.#storage.layout.workTree, path)) ?? null;
     } catch (error) {
-      if (errno(error) === 'EACCES') this.#skipped.set(path, 'unreadable');
+      if (errno(error) === 'EACCES') this.#skipped.set(this.#closed(path), 'unreadable');
       else if (!isAbsence(error)) throw error;
       return null;
     }

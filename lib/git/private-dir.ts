@@ -81,8 +81,13 @@ export class PrivateDir {
 
   /** The same for a git that must succeed. Errors: 'out-of-space', 'git-failed'. */
   async output(quarantine: Quarantine, args: readonly string[], options: GitOptions = {}): Promise<Buffer> {
+    return (await this.whole(quarantine, args, options)).stdout;
+  }
+
+  /** As `output`, with what git said beside. */
+  async whole(quarantine: Quarantine, args: readonly string[], options: GitOptions = {}): Promise<GitResult> {
     const result = await this.run(quarantine, args, options);
-    if (result.code === 0) return result.stdout;
+    if (result.code === 0) return result;
     throw gitFailure(quarantine, args, result);
   }
 

@@ -81,20 +81,22 @@ export class Taking {
     const filled = names.look.length < GREAT_MANY ? null : await this.#index.fill(names.look);
     const left = filled === null ? names.look : filled.absent;
     const tracked = (await this.#update(left, { names, ignored: [] })) ?? filled?.outcome ?? null;
-    const { files, nested } = await this.#finder.othersAfter(names, await listing);
+    const { files, nested, closed } = await this.#finder.othersAfter(names, await listing);
     const untracked = files.filter((path) => !names.base.missing.has(path));
     const look = [...new Set([...untracked, ...named])];
     const others = await this.#update(look, { names: { ...names, untracked: look }, ignored: [] });
     this.#nameNested([...nested, ...names.base.submodules]);
+    this.#nameClosed(closed);
     const outcome = others ?? tracked;
     const known = others === null && filled?.isWhole === true ? names.look : null;
     const [tree, listed] = await this.#tree({ old: null, outcome, isMany: names.look.length > MANY, known });
-    return this.#result({ old: null, tree, names, outcome, listed });
+    return this.#result({ old: null, tree, names: { ...names, closed }, outcome, listed });
   }
 
   async #next(old: IndexState, named: ReadonlySet<string>): Promise<Taken> {
     const names = await this.#finder.since(old);
     this.#nameNested([...names.nested, ...names.base.submodules]);
+    this.#nameClosed(names.closed);
     const look = [...new Set([...names.look, ...named])];
     const ignored = names.ignored.filter((path) => !named.has(path));
     const outcome = await this.#update(look, { names, ignored });
@@ -105,6 +107,10 @@ export class Taking {
   #nameNested(folders: readonly string[]): void {
     for (const path of folders)
       if (isRepository(this.#storage.layout.workTree, path)) this.#skipped.set(path, 'nested-repository');
+  }
+
+  #nameClosed(folders: readonly string[]): void {
+    for (const path of folders) this.#skipped.set(path, 'unreadable');
   }
 
   /** Writes the tree and, unless its names are `known`, lists it, while git verifies what it was fed; again if something had moved. */
@@ -224,6 +230,7 @@ export class Taking {
       missing: [...missing],
       sparse: [...base.sparse],
       submodules: [...base.submodules],
+      closed: [...names.closed],
       large: [...this.#named].filter((path) => this.#isLarge(path)),
       suspects,
     };

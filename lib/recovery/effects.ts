@@ -3,7 +3,7 @@
  * death, or, where there is no scene, the work tree as it is now.
  */
 import type { Image } from '../event.js';
-import { compareCheckpoints, type LeftOut } from '../files/diff.js';
+import { compareCheckpoints, inSight, type LeftOut } from '../files/diff.js';
 import { statIn } from '../git/tree-path.js';
 import { displacementAt, type Displaced } from './displaced.js';
 import type { Aftermath } from './scene.js';
@@ -35,9 +35,9 @@ export async function effectsOf(
   const changed = new Map<string, Image>();
   const late = new Set<string>();
   const until = await compareCheckpoints(storage, checkpoint, scene.commit);
-  for (const { path, before } of until.differences) if (before !== 'unknown') changed.set(path, before);
+  for (const { path, before } of inSight(until)) if (before !== 'unknown') changed.set(path, before);
   const since = await compareCheckpoints(storage, scene.commit);
-  for (const { path, before, after } of since.differences) {
+  for (const { path, before, after } of inSight(since)) {
     const isMoved = after !== 'unknown' && displacementAt(circumstances.displaced, path, after) !== undefined;
     if (before === 'unknown' || isMoved) continue;
     if (!changed.has(path)) changed.set(path, before);
@@ -53,8 +53,8 @@ async function untilNow(
 ): Promise<Effects> {
   const changed = new Map<string, Image>();
   const late = new Set<string>();
-  const { differences, leftOut } = await compareCheckpoints(storage, checkpoint);
-  for (const { path, before } of differences) {
+  const compared = await compareCheckpoints(storage, checkpoint);
+  for (const { path, before } of inSight(compared)) {
     if (before === 'unknown') continue;
     changed.set(path, before);
     // Where nothing is, nothing says when it went; to bring it back loses nothing.
@@ -67,7 +67,7 @@ async function untilNow(
     const leaf = changed.has(path) ? undefined : await before.leaf(path);
     if (leaf !== undefined) changed.set(path, imageOf(leaf));
   }
-  return { changed, late, leftOut };
+  return { changed, late, leftOut: compared.leftOut };
 }
 
 function imageOf(leaf: { readonly mode: string; readonly oid: string } | null): Image {

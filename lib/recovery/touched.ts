@@ -13,7 +13,7 @@ import { SCHEMAS, type Touched } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { InvocationFold, TransactionState, TurnState } from '../ledger/state.js';
-import { compareCheckpoints, type LeftOut } from '../files/diff.js';
+import { compareCheckpoints, inSight, type LeftOut } from '../files/diff.js';
 import type { Manifest } from '../files/manifest.js';
 import { manifestOf } from '../files/settle.js';
 import type { Step } from '../files/verdict.js';
@@ -145,11 +145,11 @@ async function betweenCheckpoints(
   const [before, after] = [call.checkpoint, call.finished?.event.checkpoint ?? null];
   if (before === null || after === null || before === after) return { intents: [], leftOut: [] };
   const intents: Intent[] = [];
-  const { differences, leftOut } = await compareCheckpoints(storage, before, after);
-  for (const difference of differences) {
+  const compared = await compareCheckpoints(storage, before, after);
+  for (const difference of inSight(compared)) {
     if (difference.before === 'unknown') continue;
     const step = { before: difference.before, expected: difference.after, acknowledged: true };
     intents.push({ path: difference.path, seq: call.seq, step, permissions: null, isListed: false });
   }
-  return { intents, leftOut: [...leftOut] };
+  return { intents, leftOut: [...compared.leftOut] };
 }
