@@ -1,5 +1,6 @@
 /**
- * The contents that events name: are they there, and do the kept bytes have their digest?
+ * The contents that events name: are they there, do the kept bytes have their digest, and is every tree and file that a checkpoint
+ * or a transaction reaches there?
  *
  * In batches, each through one git process, so that memory is bounded by a batch.
  */
@@ -8,6 +9,7 @@ import { isDurableError } from '../errors.js';
 import type { Event, Kept } from '../event.js';
 import type { ReadAnswer } from '../git/objects.js';
 import type { Storage } from '../git/storage.js';
+import { Reach } from './contents-reach.js';
 
 export interface ContentsFinding {
   readonly seq: number;
@@ -54,9 +56,12 @@ function isKept(value: unknown): value is Kept {
   return hasOid(value) && 'digest' in value && typeof value.digest === 'string';
 }
 
+/** Of what an event names by an id alone: these are commits. */
+const COMMITS: ReadonlySet<string> = new Set(['checkpoint', 'undo', 'contents']);
+
 const BATCH = 1000;
 
-interface Waiting extends Named {
+export interface Waiting extends Named {
   readonly seq: number;
 }
 
@@ -79,7 +84,11 @@ export class ContentsCheck {
     this.#waiting = [];
     const bytes = waiting.filter((one) => one.digest !== null);
     const others = waiting.filter((one) => one.digest === null);
-    return [...(await this.#digests(bytes)), ...(await this.#presence(others))];
+    const presence = await this.#presence(others);
+    const lost = new Set(presence.map(({ oid }) => oid));
+    const commits = others.filter(({ as, oid }) => COMMITS.has(as) && !lost.has(oid));
+    const findings = presence.map(({ seq, code, detail }) => ({ seq, code, detail }));
+    return [...(await this.#digests(bytes)), ...findings, ...(await new Reach(this.#storage).check(commits))];
   }
 
   async #digests(kept: readonly Waiting[]): Promise<ContentsFinding[]> {
@@ -103,14 +112,14 @@ export class ContentsCheck {
     return findings;
   }
 
-  async #presence(named: readonly Waiting[]): Promise<ContentsFinding[]> {
+  async #presence(named: readonly Waiting[]): Promise<(ContentsFinding & { readonly oid: string })[]> {
     if (named.length === 0) return [];
     const input = Buffer.from(named.map(({ oid }) => `${oid}\n`).join(''));
     const answers = (await this.#storage.git.output(['cat-file', '--batch-check'], { input })).toString(
       'latin1',
     );
     const lost = new Set([...answers.matchAll(/^([0-9a-f]+) missing$/gm)].map((match) => match[1]));
-    const findings: ContentsFinding[] = [];
+    const findings: (ContentsFinding & { readonly oid: string })[] = [];
     for (const { seq, as, oid } of named.filter((one) => lost.has(one.oid))) {
       // The journal may still have it: reading puts it back.
       const found = await this.#storage.objects.read(oid).catch((error: unknown) => {
@@ -118,7 +127,7 @@ export class ContentsCheck {
         throw error;
       });
       if (found === undefined)
-        findings.push({ seq, code: 'contents-missing', detail: `${as} ${oid} is missing` });
+        findings.push({ oid, seq, code: 'contents-missing', detail: `${as} ${oid} is missing` });
     }
     return findings;
   }
