@@ -1,4 +1,4 @@
-/** What a repair leaves alone, in sentences: for `recover`, and for `run --recover`. */
+/** What a repair leaves alone and a comparison leaves out, in sentences: for `recover`, `run --recover` and `diff`. */
 import type { InterruptedTurn, KeptPath, RepairResult, Uncovered } from '../lib/recovery/document.js';
 import { displayPath } from '../lib/git/path.js';
 import type { Output } from './output.js';
@@ -13,9 +13,13 @@ const KEPT: Readonly<Record<KeptPath['why'], string>> = {
 /** One line a path, on standard error, and one for what no checkpoint holds. */
 export function noteLeftAlone(output: Output, done: RepairResult): void {
   for (const { path, why } of done.kept) output.note(`kept '${displayPath(path)}': ${KEPT[why]}`);
-  if (done.uncoveredCount === 0) return;
-  const names = shown(done).map(({ path, why }) => `${displayPath(path)} (${why})`);
-  output.note(`in no checkpoint, so left as found: ${[...names, ...more(done)].join(', ')}`);
+  if (done.uncoveredCount > 0) output.note(`in no checkpoint, so left as found: ${named(done)}`);
+}
+
+/** One line on standard error for what one of two checkpoints has left out. */
+export function noteNotCompared(output: Output, leftOut: readonly Uncovered[]): void {
+  const listed = { uncovered: leftOut, uncoveredCount: leftOut.length };
+  if (leftOut.length > 0) output.note(`not compared, since it was left out: ${named(listed)}`);
 }
 
 /** Rows of a table. */
@@ -25,6 +29,11 @@ export function uncoveredRows(turn: Listed): string[][] {
 }
 
 type Listed = Pick<InterruptedTurn, 'uncovered' | 'uncoveredCount'>;
+
+function named(listed: Listed): string {
+  const names = shown(listed).map(({ path, why }) => `${displayPath(path)} (${why})`);
+  return [...names, ...more(listed)].join(', ');
+}
 
 const ROWS = 20;
 

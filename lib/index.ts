@@ -28,7 +28,7 @@ export type { Call, CallEnd, IntendedPath } from './turn/call.js';
 export type { Ask, Asked } from './turn/gate.js';
 export type { Change } from './files/transaction.js';
 export type { TakenCheckpoint } from './files/checkpoint.js';
-export type { Difference } from './files/diff.js';
+export type { Compared, Difference, LeftOut } from './files/diff.js';
 export type { Restored, RestoreRequest } from './files/restore.js';
 export type { Storage } from './git/storage.js';
 export type { ListedApproval, Resolution } from './decisions/approval.js';

@@ -35,7 +35,7 @@ import {
 } from './decisions/conflict.js';
 import type { TakenCheckpoint } from './files/checkpoint.js';
 import { resolveCheckpoint } from './files/checkpoint-read.js';
-import { diffCheckpoints, type Difference } from './files/diff.js';
+import { compareCheckpoints, type Compared, type Difference } from './files/diff.js';
 import type { Restored, RestoreRequest } from './files/restore.js';
 import { systemHost, type Host } from './host.js';
 import { openStorage, type Storage } from './git/storage.js';
@@ -156,10 +156,15 @@ export class Repository {
     return manualRestore(this.storage, { ...request, checkpoint });
   }
 
-  /** What differs between two checkpoints, or between one and the work tree as it is now. */
+  /** What differs between two checkpoints, or between one and the work tree as it is now: of what both looked into (`compare`). */
   async diff(from: string, to?: string): Promise<Difference[]> {
+    return (await this.compare(from, to)).differences;
+  }
+
+  /** The same, with what either of the two left out: nobody knows whether that differs. Errors: 'not-found', 'ambiguous'. */
+  async compare(from: string, to?: string): Promise<Compared> {
     const before = await resolveCheckpoint(this.storage, from);
-    return diffCheckpoints(
+    return compareCheckpoints(
       this.storage,
       before,
       to === undefined ? 'worktree' : await resolveCheckpoint(this.storage, to),

@@ -2,6 +2,7 @@
 import type { Difference } from '../../lib/files/diff.js';
 import { displayPath } from '../../lib/git/path.js';
 import { EXIT } from '../exit.js';
+import { noteNotCompared } from '../left-alone.js';
 import { noteDamage, withRepository } from '../open.js';
 import type { Style } from '../output.js';
 import type { VerbContext } from '../verb.js';
@@ -19,7 +20,8 @@ export async function run(context: VerbContext): Promise<number> {
   const to = context.arguments.text('b') ?? undefined;
   return withRepository(context, async (repository) => {
     await noteDamage(context, repository.storage, { states: false });
-    const found = await output.progress('comparing', () => repository.diff(from, to));
+    const compared = await output.progress('comparing', () => repository.compare(from, to));
+    const { differences: found, leftOut } = compared;
     const document = found.map(({ path, status, before, after }) => {
       return { path, status, before: idOf(before), after: idOf(after) };
     });
@@ -31,8 +33,10 @@ export async function run(context: VerbContext): Promise<number> {
           modeChange(one),
         ]),
       );
-      if (found.length === 0) output.line('no difference');
+      if (found.length === 0)
+        output.line(leftOut.length === 0 ? 'no difference' : 'no difference in what was compared');
     });
+    noteNotCompared(output, leftOut);
     return EXIT.done;
   });
 }

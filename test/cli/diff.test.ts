@@ -50,3 +50,29 @@ test('diff says which paths differ, an executable bit too, and when none does', 
   place.run('chmod', ['+x', 'README']);
   t.is(durable(place, ['diff', first]).stdout, 'modified  README  100644 to 100755\n');
 });
+
+test('diff names what one side has left out, and does not pass it for the same, for new or for gone', (t) => {
+  const place = scratch(t);
+  place.git('config', 'durable.maxFileSize', '1k');
+  place.write('grows', 'small\n');
+  place.write('big', 'x'.repeat(2000));
+  const first = checkpoint(place);
+  place.write('big', 'y'.repeat(2001));
+  const same = durable(place, ['diff', first]);
+  t.is(same.stdout, 'no difference in what was compared\n');
+  t.is(same.stderr, 'git-durable: not compared, since it was left out: big (too-large)\n');
+  place.write('grows', 'z'.repeat(2000));
+  for (const words of [
+    ['diff', first],
+    ['diff', first, checkpoint(place)],
+  ]) {
+    const ran = durable(place, ['--json', ...words]);
+    const [only, ...more] = JSON.parse(ran.stdout) as { path: string; status: string; after: string }[];
+    t.like(only, { path: 'grows', status: 'modified', after: 'unknown' });
+    t.deepEqual(more, []);
+    t.is(
+      ran.stderr,
+      'git-durable: not compared, since it was left out: big (too-large), grows (too-large)\n',
+    );
+  }
+});
