@@ -61,6 +61,7 @@ const SETUP: readonly VerbDefinition[] = [
     describe: 'Remove exactly what init and the turns since have put into the git dir',
     options: {
       purge: flag('Also remove every ref of ours: the ledgers, the checkpoints and their contents are gone'),
+      interrupted: flag('With --purge: even where a turn waits for recovery'),
     },
     load: () => import('./verbs/uninstall.js'),
   },

@@ -214,16 +214,25 @@ const SENTENCES: Sentences = {
     `conflict ${f.conflict} is already settled (${f.choice}), by ${f.by} at ${f.at}; type 'git durable conflicts'`,
   'inside-turn': (f) =>
     `'${f.verb}' is refused inside a turn: an agent cannot decide for the person; type it in a terminal of yours`,
-  'not-found': (f) => `no ${f.what} '${f.id}'; type '${listingOf(f.what)}' to see what there is`,
+  'not-found': (f) =>
+    `no ${f.id === '' ? f.what : `${f.what} '${f.id}'`}; type '${listingOf(f.what)}' to see what there is`,
   ambiguous: (f) => `'${f.id}' names more than one ${f.what}: ${f.candidates.join(', ')}; give more of it`,
   usage: (f) => f.detail,
 };
+
+/** What is wrong, for a sentence that says itself what to type: without the advice that the error's own sentence ends with. */
+export function factOf(error: DurableError): string {
+  if (hasCode(error, 'object-damaged')) return `object ${error.fields.oid}: ${error.fields.detail}`;
+  if (hasCode(error, 'ref-damaged')) return `'${error.fields.ref}': ${error.fields.detail}`;
+  return hasCode(error, 'event-invalid') ? error.fields.detail : error.message;
+}
 
 const LISTINGS: Readonly<Record<string, string>> = {
   approval: 'git durable approvals',
   checkpoint: 'git durable checkpoints',
   conflict: 'git durable conflicts',
   'interrupted turn': 'git durable recover',
+  'interrupted turn in this work tree': 'git durable status',
 };
 
 /** What lists the things of a kind. */

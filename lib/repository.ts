@@ -47,6 +47,7 @@ import { findOrphans, type FoundOrphans } from './orphans/find.js';
 import { stopOrphans, type StoppedOrphans } from './orphans/stop.js';
 import type { RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 import { repair } from './recovery/repair.js';
+import { openTurns } from './recovery/interrupted.js';
 import { recoveryReport, type ReportOptions } from './recovery/report.js';
 import { readStatus, type Status } from './status.js';
 import { attachTurn } from './turn/attach.js';
@@ -119,6 +120,11 @@ export class Repository {
 
   async status(): Promise<Status> {
     return readStatus(this.storage);
+  }
+
+  /** Whether a turn of this work tree has no end yet, interrupted or not. */
+  async hasOpenTurn(): Promise<boolean> {
+    return (await openTurns(this.storage, false)).length > 0;
   }
 
   /** What was interrupted in this work tree; with `all`, in every one; with `containers`, those left running too. Reads only. */

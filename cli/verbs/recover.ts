@@ -69,7 +69,8 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const turn = context.arguments.text('turn');
   const takeOver = context.arguments.flag('take-over');
   const found = await repository.recoveryReport();
-  if (found.interrupted.length === 0 && !takeOver) {
+  const isAsked = takeOver && (turn !== null || (await repository.hasOpenTurn()));
+  if (found.interrupted.length === 0 && !isAsked) {
     ofTurn(found, turn);
     const none = { restored: [], removed: [], checkpoint: null, kept: [], uncovered: [], uncoveredCount: 0 };
     output.result({ turn: null, action, ...none }, () => {
@@ -96,6 +97,8 @@ function describeRepair(output: Output, done: RepairResult): void {
     ...done.restored.map((path) => ['restored', displayPath(path)]),
     ...done.removed.map((path) => ['removed', displayPath(path)]),
   ]);
+  if (done.action === 'roll-forward' && done.restored.length + done.removed.length === 0)
+    output.line('no file had an intended content left to go to: all are as they were');
   output.line(`turn ${done.turn} is recovered (${done.action})`);
   if (done.checkpoint !== null) output.line(`undo: git durable restore ${done.checkpoint}`);
   output.line(`next: git durable show ${done.turn}`);
@@ -203,7 +206,9 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
   output.table([
     ['next:', `${call} --keep${which}`, 'leave every file as it is'],
     ['', `${call} --roll-back${which}`, 'every file to where it was'],
-    ['', `${call} --roll-forward${which}`, 'every file to its intended content'],
+    ...(turn.rollsForward
+      ? [['', `${call} --roll-forward${which}`, 'every file to its intended content']]
+      : []),
   ]);
 }
 

@@ -1,6 +1,8 @@
 /** `uninstall`: exactly what `init` and the turns since have added goes, and it is proven that nothing stays. */
 import { uninstall } from '../../hooks/install.js';
-import { openStorage } from '../../lib/git/storage.js';
+import { DurableError } from '../../lib/errors.js';
+import { openStorage, type Storage } from '../../lib/git/storage.js';
+import { recoveryReport } from '../../lib/recovery/report.js';
 import { EXIT } from '../exit.js';
 import type { VerbContext } from '../verb.js';
 
@@ -9,6 +11,7 @@ export async function run(context: VerbContext): Promise<number> {
   const purge = context.arguments.flag('purge');
   const storage = await openStorage(context.dir, context.host);
   try {
+    if (purge && !context.arguments.flag('interrupted')) await refuseInterrupted(storage);
     const done = await uninstall(storage, { purge });
     output.result({ ...done, purged: purge }, () => {
       output.table(done.removed.map((name) => ['removed', name]));
@@ -23,4 +26,12 @@ export async function run(context: VerbContext): Promise<number> {
   } finally {
     await storage.close();
   }
+}
+
+/** What it takes is all that could repair them, in whichever work tree. Throws 'recovery-needed', 'version-unsupported'. */
+async function refuseInterrupted(storage: Storage): Promise<void> {
+  const [oldest] = (await recoveryReport(storage, { all: true })).interrupted;
+  if (oldest === undefined) return;
+  const { task, turn, objective } = oldest;
+  throw new DurableError('recovery-needed', { task, turn, objective });
 }

@@ -28,6 +28,10 @@ function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
       ? [`'${path}' is gone: somebody removed it, and staging beside the turn is not refused`]
       : [];
   if (storage.identity.judge(owner).verdict === 'dead') return [`'${path}' is of a dead turn`];
+  if (held === null)
+    return [
+      `'${path}' is of turn ${owner.turn ?? ''}, and nobody holds this work tree: it was copied with the repository; when no turn is starting: rm '${path}'`,
+    ];
   return [];
 }
 

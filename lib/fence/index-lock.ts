@@ -99,6 +99,10 @@ function lockText(storage: Storage, { turn, agent, objective, holder }: FencedTu
 
 function locked(storage: Storage, path: string): DurableError {
   const owner = readTicket(path);
-  const name = owner === null || owner === 'foreign' ? 'a git process' : owner.text;
+  // Its owner lives and has no lease here, or that would have been the refusal.
+  const name =
+    owner === null || owner === 'foreign'
+      ? 'a git process'
+      : `process ${String(owner.pid)}, whose turn ${owner.turn ?? ''} is no turn of this work tree: the lock was copied with the repository,`;
   return new DurableError('index-locked', { path, owner: name, waitedMs: storage.settings.lockWaitMs });
 }

@@ -7,7 +7,7 @@
  * the object store, which puts a lost object back from the journal, and goes round a damaged event to the one before it
  * when that can be told (`before`).
  */
-import { DurableError, hasCode, isDurableError } from '../errors.js';
+import { DurableError, factOf, hasCode, isDurableError } from '../errors.js';
 import { parseCommit } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
 import { eventBefore } from './torn.js';
@@ -175,7 +175,7 @@ export async function readRaw(storage: Storage, commit: string): Promise<RawEven
 }
 
 export function damaged(task: string, commit: string, cause: unknown): DurableError<'ledger-damaged'> {
-  const detail = cause instanceof DurableError ? cause.message : 'its object is missing';
+  const detail = isDurableError(cause) ? factOf(cause) : 'its object is missing';
   return new DurableError('ledger-damaged', { task, commit, detail }, cause ?? undefined);
 }
 

@@ -11,7 +11,7 @@
  * an intent may name bytes that never came to be.
  */
 import { canonicalJson, chainStart } from '../canonical.js';
-import { isDurableError } from '../errors.js';
+import { factOf, isDurableError } from '../errors.js';
 import type { Event, Recorded } from '../event.js';
 import { CONTENTS_PREFIX } from '../git/contents.js';
 import type { ReadAnswer } from '../git/objects.js';
@@ -78,7 +78,7 @@ export async function verifyLedger(storage: Storage, { task, ref }: VerifyOf): P
     storage.refs.read(`${CONTENTS_PREFIX}${task}`);
   } catch (error) {
     if (!isDurableError(error)) throw error;
-    verifier.broken('ref-damaged', error.message);
+    verifier.broken('ref-damaged', factOf(error));
   }
   return verifier.result(head);
 }
@@ -137,7 +137,7 @@ class Verifier {
       }
     } catch (error) {
       if (!isDurableError(error)) throw error;
-      this.broken('object-damaged', error.message);
+      this.broken('object-damaged', factOf(error));
     }
   }
 
@@ -181,8 +181,8 @@ class Verifier {
       return recorded;
     } catch (error) {
       if (!isDurableError(error)) throw error;
-      const code = error.code === 'version-unsupported' ? 'version-unsupported' : 'event-invalid';
-      return this.#refuse(code, error.message);
+      if (error.code === 'version-unsupported') return this.#refuse(error.code, error.message);
+      return this.#refuse('event-invalid', `${oid}: ${factOf(error)}`);
     }
   }
 

@@ -27,7 +27,7 @@ import { STATUS_ARGS } from '../turn/grounding.js';
 import { aimOf } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
-import { findingsOf, reportedFile, type Findings } from './findings.js';
+import { findingsOf, reportedFile, rollsForward, type Findings } from './findings.js';
 import { demandNamed, originOf } from './interrupted.js';
 import { conflictsMet, decided } from './met.js';
 import { writtenInFact } from './outcome.js';
@@ -81,6 +81,7 @@ export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promi
     isSceneMissing: false,
     workTree: cut.isOfHere ? null : cut.record.workTree,
     origin: cut.origin,
+    rollsForward: rollsForward({ files }),
     gitStatusMatches: drift.length === 0,
     drift,
     ...NOTHING_UNCOVERED,
@@ -147,7 +148,7 @@ async function repaired(
   for (let tries = 1; ; tries += 1) {
     const cut = await cutRestoreOf(storage, held.record);
     if (cut === null)
-      throw new DurableError('not-found', { what: 'interrupted turn', id: 'in this work tree' });
+      throw new DurableError('not-found', { what: 'interrupted turn in this work tree', id: '' });
     const findings = await findingsIn(storage, cut);
     checkpoint ??= await before(context, action, findings);
     const aim = await aimOf(storage, { action, findings, checkpoint });

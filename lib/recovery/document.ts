@@ -28,6 +28,8 @@ export interface InterruptedTurn {
   readonly workTree: string | null;
   /** Where it was begun, when this is a copy of that work tree, or that one, moved ('' where nobody knows): then a repair has to name it. */
   readonly origin: string | null;
+  /** A roll forward would change something. */
+  readonly rollsForward: boolean;
   /** Pending ones, oldest first. */
   readonly approvals: readonly ReportedApproval[];
   readonly orphans: readonly Orphan[];

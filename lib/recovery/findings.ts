@@ -13,6 +13,7 @@ import type { Image, InvocationState } from '../event.js';
 import type { LeftOut } from '../files/diff.js';
 import { look, type Sight } from '../files/revision.js';
 import {
+  matches,
   verdict,
   verdictOfChain,
   type Expected,
@@ -60,6 +61,14 @@ export interface Findings {
   readonly folders: ReadonlySet<string>;
   /** What the snapshots around calls of unknown effect did not look into; a path may be there twice. */
   readonly leftOut: readonly LeftOut[];
+}
+
+/** Whether a roll forward would move a path: of what a shell command writes nobody knows where it was going. */
+export function rollsForward({ files }: Pick<Findings, 'files'>): boolean {
+  return files.some(
+    ({ left, sight }) =>
+      left.target !== 'unknown' && left.state !== 'foreign' && !matches(sight.found, left.target),
+  );
 }
 
 /** Errors: 'object-missing' when what the turn kept was purged, 'permission-denied', 'io-failed'. */

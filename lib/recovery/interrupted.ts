@@ -104,7 +104,11 @@ export async function chosenTurn(storage: Storage, wanted: string | undefined): 
   const [chosen, ...others] = candidates;
   const what = 'interrupted turn';
   if (chosen === undefined) await refuseNewer(storage);
-  if (chosen === undefined) throw new DurableError('not-found', { what, id: wanted ?? 'in this work tree' });
+  if (chosen === undefined)
+    throw new DurableError(
+      'not-found',
+      wanted === undefined ? { what: `${what} in this work tree`, id: '' } : { what, id: wanted },
+    );
   if (others.length === 0) {
     demandNamed({ origin: chosen.origin, id: chosen.turn.id }, wanted);
     return chosen;

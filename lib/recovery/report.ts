@@ -15,7 +15,7 @@ import type { ApprovalState, TurnState } from '../ledger/state.js';
 import { cutRestoreReport, cutRestores } from './cut-restore.js';
 import type { InterruptedTurn, RecoverReport, ReportedApproval } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
-import { findingsOf, reportedFile, type FileFinding, type Findings } from './findings.js';
+import { findingsOf, reportedFile, rollsForward, type FileFinding, type Findings } from './findings.js';
 import { openTurns, refuseNewer, type OpenTurn } from './interrupted.js';
 import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
@@ -105,6 +105,7 @@ async function documentOf(
     files: findings.files.map(reportedFile),
     workTree: open.isOfHere ? null : (open.record?.workTree ?? null),
     origin: open.origin,
+    rollsForward: rollsForward(findings),
     approvals,
     orphans: orphansOfTurn(context.storage, open, look),
     isSceneMissing: needsScene(turn) && sceneOf(turn) === null,

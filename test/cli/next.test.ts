@@ -35,7 +35,8 @@ test('what status and recover say to type next works as it stands, from an idle 
   t.is(report.code, 3);
   t.deepEqual(
     said(report.stdout),
-    ['--keep', '--roll-back', '--roll-forward'].map((how) => `git durable recover ${how}`),
+    // Of a command nobody knows what it was going to write: there is nothing to roll forward to.
+    ['--keep', '--roll-back'].map((how) => `git durable recover ${how}`),
   );
   const repaired = typed(place, said(report.stdout)[1] ?? '');
   t.is(repaired.code, 0, repaired.stderr);
@@ -58,4 +59,45 @@ test('of an interrupted turn in another work tree recover says what to type ther
   const repaired = typed(place, back);
   t.is(repaired.code, 0, repaired.stderr);
   t.is(readFileSync(join(linked, 'README'), 'utf8'), 'hello\n');
+});
+
+test('where no turn ever was, check and a takeover say so in one clean sentence, with what to type', (t) => {
+  const place = scratch(t);
+  const check = durable(place, ['check']);
+  t.deepEqual(
+    [check.code, check.stderr],
+    [2, "git-durable: no finished turn of this work tree; type 'git durable log' to see what there is\n"],
+  );
+  for (const words of [['--take-over'], ['--keep', '--take-over'], ['--roll-back']]) {
+    const { code, stdout, stderr } = durable(place, ['recover', ...words]);
+    t.deepEqual([code, stdout, stderr], [0, 'nothing was interrupted\nnext: git durable status\n', '']);
+  }
+});
+
+test('a roll forward with nothing to go to is not offered, and says so when it is asked for', async (t) => {
+  const place = scratch(t);
+  await interruptedRun(t, place, 'echo changed > README');
+  t.notRegex(durable(place, ['recover']).stdout, /roll-forward/);
+  const { code, stdout } = durable(place, ['recover', '--roll-forward']);
+  t.is(code, 0);
+  t.regex(stdout, /^no file had an intended content left to go to: all are as they were\n/);
+  t.is(readFileSync(join(place.dir, 'README'), 'utf8'), 'changed\n');
+});
+
+test('damage is told in one sentence with one advice, not with a second one inside of it', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  const [ref = ''] = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks').split('\n');
+  const message = place.git('log', '-1', '--format=%B', ref).replace(/"seq":\d+/, '"seq":"none"');
+  place.git('update-ref', ref, place.git('commit-tree', '-p', ref, '-m', message, `${ref}^{tree}`));
+  for (const verb of ['status', 'doctor', 'verify', 'log']) {
+    const { stdout, stderr } = durable(place, [verb]);
+    const said = stdout
+      .split('\n')
+      .concat(stderr.split('\n'))
+      .filter((line) => line.includes('"none"'));
+    t.is(said.length, 1, verb);
+    t.true((said[0] ?? '').split("; type '").length <= 2, said[0]);
+    t.true((said[0] ?? '').split('event of ours').length <= 2, said[0]);
+  }
 });

@@ -37,7 +37,7 @@ test('every shell block of the README works, in their order, in one repository',
     t.is(ran.code, 0, `${block}${ran.stderr}`);
     t.notRegex(
       ran.stderr,
-      /defect|there is no verb|has no option|does not take the word|needs a value/,
+      /warning|defect|there is no verb|has no option|does not take the word|needs a value/,
       block,
     );
   }

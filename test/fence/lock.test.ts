@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -261,4 +261,29 @@ test('an index that a lock-ignoring program replaced is what the next command of
   ];
   const ran = durable(place, ['run', '--', 'sh', '-ec', script.join('\n')]);
   t.deepEqual([ran.code, ran.stdout], [0, 'three\ntwo\n'], ran.stderr);
+});
+
+test('a lock that was copied with the repository from under a live turn is named as that, with what removes it, and never as a turn of the copy', async (t) => {
+  const place = scratch(t);
+  place.git('config', 'durable.lockWait', '0');
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', 'echo on; read -r _']);
+  t.is(await running.line(), 'on', running.said);
+  const dir = join(place.top, 'copy');
+  place.run('cp', ['-a', '--', place.dir, dir]);
+  const lock = join(dir, '.git/index.lock');
+  t.true(existsSync(lock));
+  const refused = durable(place, ['run', '--', 'true'], { cwd: dir });
+  t.is(refused.code, 4);
+  t.regex(
+    refused.stderr,
+    /turn \S+ is no turn of this work tree: the lock was copied with the repository, for /,
+  );
+  t.notRegex(refused.stderr, /is held by/);
+  const doctor = durable(place, ['doctor'], { cwd: dir });
+  t.is(doctor.code, 3);
+  t.true(doctor.stdout.includes(`rm '${lock}'`), doctor.stdout);
+  rmSync(lock);
+  t.is(durable(place, ['run', '--', 'true'], { cwd: dir }).code, 0);
+  running.child.stdin.end('\n');
+  t.is((await running.ended).code, 0);
 });

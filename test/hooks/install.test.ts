@@ -148,7 +148,7 @@ async function killed(t: ExecutionContext, place: Scratch): Promise<void> {
   await killTurn(place, running, command);
 }
 
-for (const words of [[], ['--purge']]) {
+for (const words of [[], ['--purge', '--interrupted']]) {
   test(`uninstall ${words.join(' ')} takes the lock of a dead turn away, and git stages again`, async (t) => {
     const place = scratch(t);
     await killed(t, place);
