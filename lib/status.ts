@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import type { ListedApproval } from './decisions/approval.js';
-import { listApprovals } from './decisions/approval.js';
-import { listConflicts } from './decisions/conflict.js';
+import { approvalsInView } from './decisions/approval.js';
+import { conflictsInView } from './decisions/conflict.js';
 import { fenceHealth, type FenceHealth } from './fence/health.js';
 import type { Storage } from './git/storage.js';
 import { leaseOf, seenLease, type LeaseRecord } from './lease/record.js';
@@ -58,8 +58,8 @@ export async function readStatus(storage: Storage): Promise<Status> {
   const [report, left, approvals, conflicts] = await Promise.all([
     recoveryReport(storage, {}),
     leftRunning(storage),
-    listApprovals(storage),
-    listConflicts(storage),
+    approvalsInView(storage),
+    conflictsInView(storage),
   ]);
   return {
     version: programVersion(),

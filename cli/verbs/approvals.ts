@@ -1,4 +1,4 @@
-/** `approvals`: what waits for a decision, and what was decided, oldest first. */
+/** `approvals`: what waits for a decision, and what was decided, oldest first, in this turn or any before it. */
 import type { ListedApproval } from '../../lib/decisions/approval.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
 import type { Repository } from '../../lib/repository.js';
@@ -20,13 +20,19 @@ export async function run(context: VerbContext): Promise<number> {
       all.filter((one) => !isPending(one)).map((one) => answerOf(repository, one)),
     );
     output.result({ pending, resolved }, () => {
-      output.table([...pending.map(pendingRow), ...resolved.map(resolvedRow)]);
+      output.table([...pending.map(pendingRow), ...resolved.slice(-MOST_ROWS).map(resolvedRow)]);
+      const hidden = resolved.length - MOST_ROWS;
+      if (hidden > 0)
+        output.line(`${String(hidden)} earlier ones are not shown: git durable approvals --json`);
       const [first] = pending;
       output.line(first === undefined ? 'nothing waits' : `next: git durable approve ${first.id}`);
     });
     return EXIT.done;
   });
 }
+
+/** Of what was decided; what waits must not be lost among it. */
+const MOST_ROWS = 20;
 
 const isPending = ({ approval, lapsed }: ListedApproval): boolean =>
   approval.state === 'pending' && lapsed === null;

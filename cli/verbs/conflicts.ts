@@ -20,7 +20,9 @@ async function list({ output }: VerbContext, repository: Repository): Promise<nu
   const open = all.filter(({ isOpen }) => isOpen);
   const resolved = all.filter(({ isOpen }) => !isOpen);
   output.result({ open: open.map(documentOf), resolved: resolved.map(documentOf) }, () => {
-    output.table([...open, ...resolved].map(rowOf));
+    output.table([...open, ...resolved.slice(-MOST_ROWS)].map(rowOf));
+    const hidden = resolved.length - MOST_ROWS;
+    if (hidden > 0) output.line(`${String(hidden)} earlier ones are not shown: git durable conflicts --json`);
     const [first] = open;
     output.line(
       first === undefined ? 'no conflict is open' : `next: git durable conflicts ${first.conflict.id}`,
@@ -28,6 +30,9 @@ async function list({ output }: VerbContext, repository: Repository): Promise<nu
   });
   return EXIT.done;
 }
+
+/** Of what was settled; what is open must not be lost among it. */
+const MOST_ROWS = 20;
 
 /** The field names are a contract. */
 function documentOf({ task, conflict, isOpen }: ListedConflict) {

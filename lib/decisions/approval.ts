@@ -16,6 +16,7 @@ import type { ApprovalState, TaskState } from '../ledger/state.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import { settled } from '../ledger/rules.js';
 import { cut } from '../ledger/subject.js';
+import { everyDecision, type Decisions } from './history.js';
 import { pickOne } from './pick.js';
 import { exactBytes, fingerprint, type Action } from './fingerprint.js';
 import { lapseDraft, lapseOf, type Ending, type Lapse } from './lapse.js';
@@ -126,8 +127,8 @@ export async function resolveApproval(
   const kept = feedback.length === 0 ? null : ((await ledger.contents.keep([feedback]))[0] ?? null);
   const [recorded] = await ledger.append(
     async (state) => {
-      const now = state.approvals.get(approval.id);
-      if (now?.state !== 'pending') throw settled(now ?? approval);
+      const now = state.approvals.get(approval.id) ?? (await everRequested(storage, ledger.task, approval));
+      if (now.state !== 'pending') throw settled(now);
       const lapse = await lapseOf(storage, now, { workTree });
       return [lapse === null ? resolvedDraft(approval, resolution, kept) : lapseDraft(now, lapse)];
     },
@@ -147,24 +148,42 @@ export interface ListedApproval {
   readonly lapsed: Lapse | null;
 }
 
-/** Every request of every task that is still in view of its newest turn, oldest first. */
+/** Every request of every task, oldest first, used ones of earlier turns included: reads whole ledgers. */
 export async function listApprovals(storage: Storage): Promise<ListedApproval[]> {
+  return listed(storage, await collect(storage, (task) => everyDecision(storage, task)));
+}
+
+/** Those that wait for their answer or their use, and what the newest turns have settled: at the cost of those turns. */
+export async function approvalsInView(storage: Storage): Promise<ListedApproval[]> {
+  const inView = async (task: string): Promise<Decisions> =>
+    (await Ledger.open(storage, task).readable()).state;
+  return listed(storage, await collect(storage, inView));
+}
+
+async function listed(storage: Storage, all: readonly InTask[]): Promise<ListedApproval[]> {
   const here = workspaceId(storage, { create: false });
-  const listed: ListedApproval[] = [];
-  for (const one of await allApprovals(storage)) {
+  const seen: ListedApproval[] = [];
+  for (const one of all) {
     const workTree = one.approval.requested.event.workspace === here;
-    listed.push({ ...one, lapsed: await lapseOf(storage, one.approval, { workTree }) });
+    seen.push({ ...one, lapsed: await lapseOf(storage, one.approval, { workTree }) });
   }
-  return listed;
+  return seen;
+}
+
+/** One that was found pending and has gone out of view since was settled meanwhile. */
+async function everRequested(storage: Storage, task: string, known: ApprovalState): Promise<ApprovalState> {
+  return (await everyDecision(storage, task)).approvals.get(known.id) ?? known;
 }
 
 type InTask = Omit<ListedApproval, 'lapsed'>;
 
-async function allApprovals(storage: Storage): Promise<InTask[]> {
+async function collect(
+  storage: Storage,
+  decisionsOf: (task: string) => Promise<Decisions>,
+): Promise<InTask[]> {
   const all: InTask[] = [];
   for (const task of listTasks(storage)) {
-    const { state } = await Ledger.open(storage, task).readable();
-    for (const approval of state.approvals.values()) all.push({ task, approval });
+    for (const approval of (await decisionsOf(task)).approvals.values()) all.push({ task, approval });
   }
   return oldestFirst(all, ({ approval }) => approval.requested.event);
 }
@@ -185,7 +204,7 @@ async function findApproval(
   storage: Storage,
   prefix: string,
 ): Promise<{ ledger: Ledger; approval: ApprovalState }> {
-  const all = await allApprovals(storage);
+  const all = await collect(storage, (task) => everyDecision(storage, task));
   const { task, approval } = pickOne('approval', prefix, all, (one) => one.approval.id);
   return { ledger: Ledger.open(storage, task), approval };
 }

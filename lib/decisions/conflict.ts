@@ -4,6 +4,7 @@
  * `compareConflict` reads. `settleConflict` is for 'use-latest': one conditional append, no byte changes. 'keep-mine' needs the
  * work tree's lease: lib/turn/resolve.ts. Of any number of answers one counts, the others are told whose ('conflict-settled').
  */
+import { everyDecision, type Decisions } from './history.js';
 import { oldestFirst } from './order.js';
 import { pickOne } from './pick.js';
 import { isOf, type EventDraft, type EventOf, type Image, type Recorded } from '../event.js';
@@ -22,13 +23,25 @@ export interface ListedConflict {
   readonly isOpen: boolean;
 }
 
-/** Every conflict of every task that is still in view of its newest turn, oldest first. */
+/** Every conflict of every task, oldest first, settled ones of earlier turns included: reads whole ledgers. */
 export async function listConflicts(storage: Storage): Promise<ListedConflict[]> {
+  return collect(storage, (task) => everyDecision(storage, task));
+}
+
+/** The open ones, and those that the newest turns have settled: at the cost of those turns. */
+export async function conflictsInView(storage: Storage): Promise<ListedConflict[]> {
+  return collect(storage, async (task) => (await Ledger.open(storage, task).readable()).state);
+}
+
+async function collect(
+  storage: Storage,
+  decisionsOf: (task: string) => Promise<Decisions>,
+): Promise<ListedConflict[]> {
   const all: ListedConflict[] = [];
   for (const task of listTasks(storage)) {
-    const { state } = await Ledger.open(storage, task).readable();
-    for (const conflict of state.conflicts.values())
-      all.push({ task, conflict, isOpen: isUnsettled(state, conflict) });
+    const decisions = await decisionsOf(task);
+    for (const conflict of decisions.conflicts.values())
+      all.push({ task, conflict, isOpen: isUnsettled(decisions, conflict) });
   }
   return oldestFirst(all, ({ conflict }) => conflict.detected.event);
 }
@@ -109,6 +122,13 @@ function isImage(image: Side['image']): image is NonNullable<Image> {
 
 function lines(mark: '+' | '-', text: string): string {
   return text.replace(/\n$/, '').replace(/^/gm, mark) + (text === '' ? '' : '\n');
+}
+
+/** As `findConflict`, for who decides it. Errors: 'conflict-settled' besides. */
+export async function findUnsettled(storage: Storage, prefix: string): Promise<ListedConflict> {
+  const found = await findConflict(storage, prefix);
+  if (!found.isOpen) throw conflictSettled(found.conflict);
+  return found;
 }
 
 /** Throws 'conflict-settled' when it was decided meanwhile. */

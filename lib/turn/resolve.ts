@@ -10,7 +10,7 @@
 import { DurableError } from '../errors.js';
 import type { EventOf } from '../event.js';
 import {
-  findConflict,
+  findUnsettled,
   holdsMine,
   refuseSettled,
   resolvedDraft,
@@ -55,7 +55,7 @@ export async function resolveConflict(
   id: string,
   answer: ConflictAnswer,
 ): Promise<ResolvedConflict> {
-  const listed = await findConflict(storage, id);
+  const listed = await findUnsettled(storage, id);
   if (isAppendOnly(storage, listed, answer)) return appended(storage, listed, answer);
   const { task } = listed;
   const objective = `keep mine at ${listed.conflict.detected.event.path}`;
@@ -73,7 +73,7 @@ export async function resolveInTurn(
   answer: ConflictAnswer & { readonly invocation?: string | undefined },
 ): Promise<ResolvedConflict> {
   const { storage, turn } = context;
-  const listed = await findConflict(storage, id);
+  const listed = await findUnsettled(storage, id);
   if (isAppendOnly(storage, listed, answer)) return appended(storage, listed, answer);
   const isOwn = listed.task === context.ledger.task;
   const ledger = isOwn ? context.ledger : Ledger.open(storage, listed.task);

@@ -147,5 +147,5 @@ export class Model {
   }
 }
 
-export const isUnused = ({ state }: Pick<Request, 'state'>): boolean =>
+const isUnused = ({ state }: Pick<Request, 'state'>): boolean =>
   state === 'pending' || state === 'approved' || state === 'rejected';

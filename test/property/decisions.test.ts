@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { hasCode, openRepository, systemHost, type Repository, type Turn } from '../../lib/index.js';
-import { isUnused, Model, type Answer, type Request } from '../helpers/decision-model.js';
+import { Model, type Answer, type Request } from '../helpers/decision-model.js';
 import { seedOf } from '../helpers/random.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 import { endedProcess } from '../helpers/turn-place.js';
@@ -226,9 +226,7 @@ class World {
   }
 
   async #answer(index: number, decision: Answer): Promise<void> {
-    const { requests } = this.#model;
-    const visible = new Set((await this.#repository.approvals()).map(({ approval }) => approval.id));
-    const request = requests.filter(({ id }) => visible.has(id)).at(-1 - index);
+    const request = this.#model.requests.at(-1 - index);
     if (request === undefined) return;
     const answering = this.#repository.resolveApproval(request.id, {
       decision,
@@ -271,8 +269,6 @@ class World {
     const conflict = this.#model.conflicts.at(-1 - index);
     if (conflict === undefined) return;
     const by = 'someone';
-    const listed = (await this.#repository.conflicts()).some((one) => one.conflict.id === conflict.id);
-    if (!listed) return;
     const deciding =
       this.#turn === null
         ? this.#repository.resolveConflict(conflict.id, { choice, by })
@@ -309,15 +305,13 @@ class World {
     }
   }
 
-  /** All that is unused is listed; what is over may have gone out of view with a later turn. */
+  /** All that was ever asked for is listed, oldest first. */
   async #approvals(): Promise<void> {
     const listed = await this.#repository.approvals();
     const states = new Map(listed.map(({ approval, lapsed }) => [approval.id, lapsed ?? approval.state]));
-    const { requests } = this.#model;
-    const inView = requests.filter((request) => isUnused(request) || states.has(request.id));
     this.#t.deepEqual(
       listed.map(({ approval: { id } }) => [id, states.get(id)]),
-      inView.map((request) => [request.id, this.#model.seen(request)]),
+      this.#model.requests.map((request) => [request.id, this.#model.seen(request)]),
     );
   }
 
