@@ -71,7 +71,15 @@ export interface ErrorFields {
   };
   'checkpoint-incomplete': { detail: string };
   // decisions
-  'approval-settled': { approval: string; state: string; by: string; at: string };
+  /** `decision`, `by` and `at` are of the answer, or of what ended it without one; `used` of the call that has used it since. */
+  'approval-settled': {
+    approval: string;
+    state: string;
+    decision: string;
+    by: string;
+    at: string;
+    used: { by: string; at: string } | null;
+  };
   'conflict-settled': { conflict: string; choice: string; by: string; at: string };
   'inside-turn': { verb: string };
   // addressing
@@ -209,7 +217,7 @@ const SENTENCES: Sentences = {
   'checkpoint-incomplete': (f) =>
     `no checkpoint was taken (${f.detail}); mend that and type 'git durable checkpoint'`,
   'approval-settled': (f) =>
-    `approval ${f.approval} is already ${f.state}, by ${f.by} at ${f.at}; type 'git durable approvals'`,
+    `approval ${f.approval} is already ${f.decision}, by ${f.by} at ${f.at}; ${f.used === null ? '' : `it was used by ${f.used.by} at ${f.used.at}; `}type 'git durable approvals'`,
   'conflict-settled': (f) =>
     `conflict ${f.conflict} is already settled (${f.choice}), by ${f.by} at ${f.at}; type 'git durable conflicts'`,
   'inside-turn': (f) =>

@@ -147,13 +147,15 @@ function consuming(
   return approval.state === needed ? null : settled(approval);
 }
 
-/** The refusal of an answer, or a use, that comes second: who was first, and when. */
-export function settled(approval: ApprovalState): DurableError {
-  const { consumed, rewound, resolved, requested } = approval;
-  const by = consumed?.event.agent ?? (rewound === null ? resolved?.event.by : 'a rewind');
-  const { at } = (consumed ?? rewound ?? resolved ?? requested).event;
-  const fields = { approval: approval.id, state: approval.state, by: by ?? 'nobody', at };
-  return new DurableError('approval-settled', fields);
+/** The refusal of an answer, or a use, that comes second: who was first, and when; who has used it since is said besides. */
+export function settled({ id, state, consumed, rewound, resolved, requested }: ApprovalState): DurableError {
+  const end =
+    rewound === null
+      ? (resolved?.event ?? { decision: state, by: 'nobody', at: requested.event.at })
+      : { decision: state, by: 'a rewind', at: rewound.event.at };
+  const used = consumed === null ? null : { by: consumed.event.agent, at: consumed.event.at };
+  const { decision, by, at } = end;
+  return new DurableError('approval-settled', { approval: id, state, decision, by, at, used });
 }
 
 function settling(state: TaskState, event: Event<'conflict.resolved'>): DurableError | null {
