@@ -3,7 +3,8 @@
  *
  * With `-- CMD` an approval is consumed in the same ref move that starts the call it allows, the command runs, and its end
  * is recorded; killed in between, the call is in doubt and needs a new approval. Without a command the answer is
- * reported and stays unconsumed. With `--expires` or `--invalid-on-change` the request ends by itself (lib/decisions/lapse.ts).
+ * reported and stays unconsumed. With `--expires` or `--invalid-on-change` the request ends by itself (lib/decisions/lapse.ts): one
+ * that waits already is taken up when it ends no later, and its end is said; else this is another request.
  */
 import { messageOf } from '../../lib/errors.js';
 import { isUtf8 } from 'node:buffer';
@@ -30,7 +31,7 @@ export async function run(context: VerbContext): Promise<number> {
     if (context.command !== null) return askAndRun({ context, repository, turn, call, waitMs });
     const asked = await turn.requestApproval(call);
     const { state, feedback } = await turn.awaitAnswer(asked, waitMs);
-    return tell(context, { approval: asked.approval, state, feedback });
+    return tell(context, { ...asked, state, feedback });
   });
 }
 
@@ -101,6 +102,8 @@ interface Answer {
   readonly approval: string;
   readonly state: State;
   readonly feedback?: string;
+  readonly expiresAt?: string | null;
+  readonly invalidOnChange?: boolean;
 }
 
 /** A rejection's text comes out as it was given, nothing added: it is the tool's result. */
@@ -109,16 +112,25 @@ function tell({ output }: VerbContext, answer: Answer): number {
   output.result({ approval, state, feedback }, () => {
     if (state === 'rejected') output.raw(feedback);
   });
-  const next = NEXT[state]?.(approval) ?? '';
+  const next = NEXT[state]?.(answer) ?? '';
   output.note(`approval ${approval} is ${state}${next}`);
   return CODES[state];
 }
 
-const NEXT: { readonly [S in State]?: (approval: string) => string } = {
-  pending: (approval) => `; answer it: git durable approve ${approval}`,
+const NEXT: { readonly [S in State]?: (answer: Answer) => string } = {
+  pending: (answer) => `${untilOf(answer)}; answer it: git durable approve ${answer.approval}`,
   expired: () => ': it was not answered and used in time; ask again',
   invalidated: () => ': the work tree has changed since, or the conversation was rewound; ask again',
 };
+
+/** A request that waited already may end earlier than what was asked for. */
+function untilOf({ expiresAt = null, invalidOnChange = false }: Answer): string {
+  const ends = [
+    ...(expiresAt === null ? [] : [expiresAt]),
+    ...(invalidOnChange ? ['the work tree changes'] : []),
+  ];
+  return ends.length === 0 ? '' : ` until ${ends.join(', or ')}`;
+}
 
 const CODES: Readonly<Record<State, number>> = {
   approved: EXIT.done,

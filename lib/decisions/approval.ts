@@ -19,21 +19,35 @@ import { cut } from '../ledger/subject.js';
 import { everyDecision, type Decisions } from './history.js';
 import { pickOne } from './pick.js';
 import { exactBytes, fingerprint, type Action } from './fingerprint.js';
-import { lapseDraft, lapseOf, type Ending, type Lapse } from './lapse.js';
+import { endsWithin, lapseDraft, lapseOf, type Ending, type Lapse } from './lapse.js';
 
 /** What is found for a proposed action, in the order it must be looked for. */
 export type Standing =
   | { readonly kind: 'approved' | 'rejected' | 'pending'; readonly approval: ApprovalState }
   | { readonly kind: 'none' };
 
-/** `lapsed`: what counts as ended though no event says so yet. */
-export function standingFor(state: TaskState, mark: string, lapsed: readonly Lapsed[] = []): Standing {
+/**
+ * For who asks now. An answer that is there is used at once, whatever end is asked for: neither time nor tree has moved on. A
+ * request that waits is taken up only when it ends no later than what is asked for (lib/decisions/lapse.ts).
+ * `lapsed`: what counts as ended though no event says so yet.
+ */
+export function standingFor(
+  state: TaskState,
+  mark: string,
+  { lapsed, ending }: { readonly lapsed: readonly Lapsed[]; readonly ending: Ending },
+): Standing {
   const same = requestsFor(state, mark).filter((one) => !lapsed.some(({ approval }) => approval === one));
-  for (const kind of ['approved', 'rejected', 'pending'] as const) {
-    const found = same.find((approval) => approval.state === kind);
-    if (found !== undefined) return { kind, approval: found };
-  }
-  return { kind: 'none' };
+  const answered = same.find((one) => one.state === 'approved') ?? same.find((one) => one.state === 'rejected');
+  const found = answered ?? same.find((one) => one.state === 'pending' && endsWithin(one, ending));
+  return found === undefined ? { kind: 'none' } : standingOf(found);
+}
+
+/** Of one request, for who waits for it. */
+export function standingOf(approval: ApprovalState | undefined): Standing {
+  const kind = approval?.state;
+  return approval !== undefined && (kind === 'approved' || kind === 'rejected' || kind === 'pending')
+    ? { kind, approval }
+    : { kind: 'none' };
 }
 
 export interface Lapsed {

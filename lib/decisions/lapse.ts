@@ -41,6 +41,16 @@ export async function lapseOf(
   return (await hasChanged(storage, event.checkpoint)) ? 'invalidated' : null;
 }
 
+/**
+ * Whether the request ends by itself at the latest when one with this ending would. A stricter one is taken up, and what it ends
+ * with is said; one that would outlive what is asked for is not: that is asked for as another request, with its own end.
+ */
+export function endsWithin({ requested: { event } }: ApprovalState, ending: Ending): boolean {
+  const until = ending.expiresAt?.getTime() ?? Infinity;
+  const ends = event.expiresAt === null ? Infinity : Date.parse(event.expiresAt);
+  return ends <= until && (event.invalidOnChange || ending.invalidOnChange !== true);
+}
+
 /** Milliseconds from now, by the wall clock; infinite when it does not expire. */
 export function expiresInMs({ host }: Storage, { requested: { event } }: ApprovalState): number {
   return event.expiresAt === null ? Infinity : Date.parse(event.expiresAt) - host.now().getTime();

@@ -5,13 +5,14 @@
  * same tool, exact arguments, folder and task is taken up, whichever turn it came from. `consume` and `giveBack` are each
  * one ref move with the start, or the denial, of the invocation: killed before it, the answer is still there and unused;
  * killed after it, it is not used twice. What the paths hold is read again at the start, since a person takes time.
- * A request that is taken up keeps the end it was made with (lib/decisions/lapse.ts); one that has lapsed is recorded as that, and
- * the same is asked anew.
+ * A request that is taken up keeps the end it was made with, which is the stricter one (lib/decisions/lapse.ts): one that would
+ * outlive what is asked for is left to wait, and another is made. One that has lapsed is recorded as that, and the same is
+ * asked anew. Who waits, waits for the one request that it was given.
  */
 import type { EventDraft, Kept } from '../event.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { settled } from '../ledger/rules.js';
-import { lapsedFor, requestDraft, standingFor, type Standing } from '../decisions/approval.js';
+import { lapsedFor, requestDraft, standingFor, standingOf, type Standing } from '../decisions/approval.js';
 import { argsText, exactBytes, fingerprint, type Action } from '../decisions/fingerprint.js';
 import { expiresInMs, lapseDraft, lapseOf, type Ending, type Lapse } from '../decisions/lapse.js';
 import { refMoved } from '../decisions/wait.js';
@@ -21,6 +22,9 @@ import type { TurnContext } from './context.js';
 export interface Asked {
   readonly approval: string;
   readonly fingerprint: string;
+  /** How the request ends by itself: earlier than asked for where one that waited already was taken up. */
+  readonly expiresAt: string | null;
+  readonly invalidOnChange: boolean;
 }
 
 export interface Ask extends Omit<Call, 'paths' | 'mutates'>, Ending {
@@ -42,8 +46,8 @@ export class Gate {
     exactBytes('arguments', action.args);
     const mark = fingerprint(action, ledger.task);
     const state = await ledger.state();
-    const found = standingFor(state, mark, await lapsedFor(storage, state, mark));
-    if (found.kind !== 'none') return { approval: found.approval.id, fingerprint: mark };
+    const found = standingFor(state, mark, { lapsed: await lapsedFor(storage, state, mark), ending: call });
+    if (found.kind !== 'none') return askedOf(found.approval.requested.event);
     const proposed = await proposeCall(this.#context, { ...call, mutates: false, paths: [] }, { index });
     const request = {
       ...call,
@@ -57,15 +61,15 @@ export class Gate {
       args: proposed.args,
       command: await this.#keepCommand(call.command),
     });
-    let approval = requested.approval;
+    let asked = askedOf(requested);
     await this.#context.append(async (now) => {
       const lapsed = await lapsedFor(storage, now, mark);
-      const standing = standingFor(now, mark, lapsed);
-      approval = standing.kind === 'none' ? requested.approval : standing.approval.id;
+      const standing = standingFor(now, mark, { lapsed, ending: call });
+      asked = askedOf(standing.kind === 'none' ? requested : standing.approval.requested.event);
       const ended = lapsed.map((one) => lapseDraft(one.approval, one.lapse));
       return standing.kind === 'none' ? [...ended, proposed.draft, requested] : ended;
     });
-    return { approval, fingerprint: mark };
+    return asked;
   }
 
   /** What a request that ends with a change of the tree is compared with; of any other, what was known of the tree. */
@@ -81,7 +85,7 @@ export class Gate {
     const deadlineMs = storage.host.monotonicMs() + waitMs;
     for (;;) {
       const state = await ledger.state();
-      const standing = standingFor(state, asked.fingerprint);
+      const standing = standingOf(state.approvals.get(asked.approval));
       if (standing.kind === 'none' || standing.kind === 'rejected') return standing;
       const { kind, approval } = standing;
       // While it waits only the clock is looked at: a look at the tree reads all of it.
@@ -193,3 +197,8 @@ export class Gate {
     };
   }
 }
+
+const askedOf = (requested: Asked): Asked => {
+  const { approval, fingerprint: mark, expiresAt, invalidOnChange } = requested;
+  return { approval, fingerprint: mark, expiresAt, invalidOnChange };
+};

@@ -2,6 +2,7 @@
 import type { Ending, Lapse } from '../decisions/lapse.js';
 import type { Change } from '../files/transaction.js';
 import type { Call, CallEnd } from './call.js';
+import type { Asked } from './gate.js';
 import type { Answer } from './rerun.js';
 
 export interface OpenCall {
@@ -25,7 +26,7 @@ export interface GatedCall extends Call, Ending {
 export type GateAnswer =
   | { readonly state: 'approved'; readonly approval: string; readonly call: OpenCall }
   | { readonly state: 'rejected'; readonly approval: string; readonly feedback: string }
-  | { readonly state: 'pending' | Lapse; readonly approval: string };
+  | (Asked & { readonly state: 'pending' | Lapse });
 
 /**
  * What stands for a transaction's changes when they are compared: what is done to which path. Not the bytes: a function that

@@ -155,7 +155,7 @@ export class Turn {
     const standing = await this.#gate.answer(asked, call.waitMs ?? 0);
     if (standing.kind === 'approved') {
       const proposed = await this.#gate.consume(call, standing.approval, index);
-      if (typeof proposed === 'string') return { state: proposed, approval: standing.approval.id };
+      if (typeof proposed === 'string') return { ...asked, state: proposed };
       return { state: 'approved', approval: standing.approval.id, call: this.#opened(proposed) };
     }
     if (standing.kind === 'rejected') {
@@ -165,7 +165,7 @@ export class Turn {
         feedback: await this.#gate.giveBack(call, standing.approval, index),
       };
     }
-    return { state: await this.#gate.unanswered(asked.approval), approval: asked.approval };
+    return { ...asked, state: await this.#gate.unanswered(asked.approval) };
   }
 
   /** Opens a request (or takes up the one that is open for the same action); the answer stays unconsumed. */

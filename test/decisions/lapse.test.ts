@@ -104,13 +104,51 @@ test('a rejection is returned however late', async (t) => {
   t.like(await turn.gate(CALL), { state: 'rejected', approval: asked.approval, feedback: 'no' });
 });
 
-test('a request that is taken up keeps the end it was made with', async (t) => {
+const LATER = { expiresAt: new Date(Date.now() + 600_000) };
+
+for (const [what, first, second] of [
+  ['no end', { expiresAt: inAMinute() }, {}],
+  ['a later time', { expiresAt: inAMinute() }, LATER],
+  ['the same', { ...LATER, invalidOnChange: true }, { ...LATER, invalidOnChange: true }],
+  ['only one of its two ends', { expiresAt: inAMinute(), invalidOnChange: true }, LATER],
+] as const) {
+  test(`a request that ends no later is taken up with its own end, which is said: asked for again with ${what}`, async (t) => {
+    const { repository, turn } = await stage(t);
+    const made = await turn.requestApproval({ ...CALL, ...first });
+    t.deepEqual(await turn.requestApproval({ ...CALL, ...second }), made);
+    t.is(made.expiresAt, first.expiresAt.toISOString());
+    t.is((await repository.approvals()).length, 1);
+  });
+}
+
+for (const [what, first, second] of [
+  ['an earlier time', LATER, { expiresAt: inAMinute() }],
+  ['a time', {}, LATER],
+  ['a change of the tree', {}, { invalidOnChange: true }],
+  ['a change of the tree instead of a time', { expiresAt: inAMinute() }, { invalidOnChange: true }],
+] as const) {
+  test(`a request that would outlive what is asked for is another one, and each is answered for itself: ${what}`, async (t) => {
+    const { repository, turn } = await stage(t);
+    const made = await turn.requestApproval({ ...CALL, ...first });
+    const stricter = await turn.requestApproval({ ...CALL, ...second });
+    t.not(stricter.approval, made.approval);
+    t.is(stricter.fingerprint, made.fingerprint);
+    await approve(repository, made.approval);
+    t.is((await turn.awaitAnswer(stricter, 0)).state, 'pending');
+    t.is((await turn.awaitAnswer(made, 0)).state, 'approved');
+  });
+}
+
+test('who asks with a stricter end waits until that, and the other request goes on', async (t) => {
   const { repository, turn, step } = await stage(t);
-  const first = await turn.requestApproval({ ...CALL, expiresAt: inAMinute() });
-  const again = await turn.requestApproval({ ...CALL, expiresAt: new Date(Date.now() + 600_000) });
-  t.is(again.approval, first.approval);
+  const made = await turn.requestApproval(CALL);
+  const stricter = await turn.requestApproval({ ...CALL, expiresAt: inAMinute() });
   step(61);
-  await t.throwsAsync(approve(repository, first.approval), { message: /already expired/ });
+  t.is((await turn.awaitAnswer(stricter, 0)).state, 'expired');
+  t.is((await turn.awaitAnswer(made, 0)).state, 'pending');
+  await approve(repository, made.approval);
+  const gated = await turn.gate({ ...CALL, expiresAt: new Date(Date.now() + 600_000) });
+  t.deepEqual([gated.state, gated.approval], ['approved', made.approval]);
 });
 
 for (const [what, expiresAt] of [
@@ -152,7 +190,7 @@ for (const [what, change] of CHANGES) {
     writeFileSync(join(place.dir, 'kept'), 'kept\n');
     const { approval } = await turn.requestApproval({ ...CALL, invalidOnChange: true });
     change(place);
-    t.is((await repository.approvals())[0]?.lapsed, 'invalidated');
+    t.like((await repository.approvals())[0], { lapsed: 'invalidated', approval: { state: 'pending' } });
     const fields = { state: 'invalidated', by: 'a change of the work tree' };
     t.like(await t.throwsAsync(approve(repository, approval)), { code: 'approval-settled', fields });
     writeFileSync(join(place.dir, 'kept'), 'kept\n');
