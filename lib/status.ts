@@ -3,8 +3,7 @@
  * A projection of lease, ledgers and processes; it writes nothing.
  */
 import { readFileSync } from 'node:fs';
-import type { ListedApproval } from './decisions/approval.js';
-import { approvalsInView } from './decisions/approval.js';
+import { countWaiting } from './decisions/approval.js';
 import { conflictsInView } from './decisions/conflict.js';
 import { fenceHealth, type FenceHealth } from './fence/health.js';
 import type { Storage } from './git/storage.js';
@@ -58,7 +57,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
   const [report, left, approvals, conflicts] = await Promise.all([
     recoveryReport(storage, {}),
     leftRunning(storage),
-    approvalsInView(storage),
+    countWaiting(storage),
     conflictsInView(storage),
   ]);
   return {
@@ -67,7 +66,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
     lease: record === null ? null : leaseStatus(storage, record),
     turn: record === null ? null : await turnStatus(storage, record),
     interrupted: report.interrupted,
-    approvals: approvals.filter(isPending).length,
+    approvals,
     conflicts: conflicts.filter(({ isOpen }) => isOpen).length,
     orphans: distinct([...report.interrupted.flatMap((turn) => turn.orphans), ...left]).length,
     fence: fenceHealth(storage, record),
@@ -122,9 +121,6 @@ async function turnStatus(storage: Storage, record: LeaseRecord): Promise<TurnSt
     startedAt: event.at,
   };
 }
-
-const isPending = ({ approval, lapsed }: ListedApproval): boolean =>
-  approval.state === 'pending' && lapsed === null;
 
 function programVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

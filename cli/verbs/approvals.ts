@@ -1,5 +1,6 @@
 /** `approvals`: what waits for a decision, and what was decided, oldest first, in this turn or any before it. */
 import type { ListedApproval } from '../../lib/decisions/approval.js';
+import { isWaiting, type Lapse } from '../../lib/decisions/lapse.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
 import type { Repository } from '../../lib/repository.js';
 import type { ExactJson } from '../../lib/exact-json.js';
@@ -24,7 +25,7 @@ export async function run(context: VerbContext): Promise<number> {
       const hidden = resolved.length - MOST_ROWS;
       if (hidden > 0)
         output.line(`${String(hidden)} earlier ones are not shown: git durable approvals --json`);
-      const [first] = pending;
+      const first = pending.find(({ lapsed }) => lapsed === null) ?? pending[0];
       output.line(first === undefined ? 'nothing waits' : `next: git durable approve ${first.id}`);
     });
     return EXIT.done;
@@ -34,8 +35,7 @@ export async function run(context: VerbContext): Promise<number> {
 /** Of what was decided; what waits must not be lost among it. */
 const MOST_ROWS = 20;
 
-const isPending = ({ approval, lapsed }: ListedApproval): boolean =>
-  approval.state === 'pending' && lapsed === null;
+const isPending = ({ approval, lapsed }: ListedApproval): boolean => isWaiting(approval, lapsed);
 
 interface Request {
   readonly id: string;
@@ -52,6 +52,8 @@ interface Request {
   readonly expiresAt: string | null;
   /** It ends once the work tree differs from what it was at the request. */
   readonly invalidOnChange: boolean;
+  /** What an answer, or a use, would find now and record; 'invalidated' only while the work tree is as it is. */
+  readonly lapsed: Lapse | null;
 }
 
 interface Answer extends Request {
@@ -76,6 +78,7 @@ async function requestOf(repository: Repository, listed: ListedApproval): Promis
     requestedAt: event.at,
     expiresAt: event.expiresAt,
     invalidOnChange: event.invalidOnChange,
+    lapsed: listed.lapsed,
   };
 }
 
@@ -86,7 +89,7 @@ async function answerOf(repository: Repository, listed: ListedApproval): Promise
   const feedback = resolved?.event.feedback ?? null;
   return {
     ...(await requestOf(repository, listed)),
-    state: lapsed ?? state,
+    state: lapsed === 'expired' ? lapsed : state,
     by: resolved?.event.by ?? null,
     resolvedAt: resolved?.event.at ?? null,
     feedback: feedback === null ? null : await readText(contents, feedback),
@@ -107,14 +110,17 @@ const pendingRow = (one: Request): (Cell | string)[] => [
   ...endsOf(one),
 ];
 
-const endsOf = ({ expiresAt, invalidOnChange }: Request): string[] => [
+const endsOf = ({ expiresAt, invalidOnChange, lapsed }: Request): string[] => [
   ...(expiresAt === null ? [] : [`until ${expiresAt}`]),
-  ...(invalidOnChange ? ['until the work tree changes'] : []),
+  ...(lapsed === 'invalidated' ? [CHANGED] : invalidOnChange ? ['until the work tree changes'] : []),
 ];
+
+const CHANGED = 'the work tree has changed: answered or used now, it ends as invalidated';
 
 const resolvedRow = (one: Answer): (Cell | string)[] => [
   one.id,
   { text: one.state, style: 'dim' },
   one.tool,
   whatOf(one),
+  ...(one.lapsed === 'invalidated' ? [CHANGED] : []),
 ];

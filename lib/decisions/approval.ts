@@ -19,7 +19,7 @@ import { cut } from '../ledger/subject.js';
 import { everyDecision, type Decisions } from './history.js';
 import { pickOne } from './pick.js';
 import { exactBytes, fingerprint, type Action } from './fingerprint.js';
-import { endsWithin, lapseDraft, lapseOf, type Ending, type Lapse } from './lapse.js';
+import { endsWithin, isWaiting, lapseDraft, lapseOf, type Ending, type Lapse } from './lapse.js';
 
 /** What is found for a proposed action, in the order it must be looked for. */
 export type Standing =
@@ -37,7 +37,8 @@ export function standingFor(
   { lapsed, ending }: { readonly lapsed: readonly Lapsed[]; readonly ending: Ending },
 ): Standing {
   const same = requestsFor(state, mark).filter((one) => !lapsed.some(({ approval }) => approval === one));
-  const answered = same.find((one) => one.state === 'approved') ?? same.find((one) => one.state === 'rejected');
+  const answered =
+    same.find((one) => one.state === 'approved') ?? same.find((one) => one.state === 'rejected');
   const found = answered ?? same.find((one) => one.state === 'pending' && endsWithin(one, ending));
   return found === undefined ? { kind: 'none' } : standingOf(found);
 }
@@ -158,27 +159,36 @@ export async function resolveApproval(
 export interface ListedApproval {
   readonly task: string;
   readonly approval: ApprovalState;
-  /** It has lapsed, and the next who acts on it will record that. Null: it has not, or its state says so. */
+  /**
+   * What the next who acts on it would record: 'expired' is for good; 'invalidated' holds while the tree is as it is now. Null: nothing, or
+   * its state says so.
+   */
   readonly lapsed: Lapse | null;
 }
 
 /** Every request of every task, oldest first, used ones of earlier turns included: reads whole ledgers. */
 export async function listApprovals(storage: Storage): Promise<ListedApproval[]> {
-  return listed(storage, await collect(storage, (task) => everyDecision(storage, task)));
+  const all = await collect(storage, (task) => everyDecision(storage, task));
+  return listed(storage, all, { workTree: true });
 }
 
-/** Those that wait for their answer or their use, and what the newest turns have settled: at the cost of those turns. */
-export async function approvalsInView(storage: Storage): Promise<ListedApproval[]> {
+/** How many wait for their answer, at the cost of the newest turns: no older event is read, and no tree. */
+export async function countWaiting(storage: Storage): Promise<number> {
   const inView = async (task: string): Promise<Decisions> =>
     (await Ledger.open(storage, task).readable()).state;
-  return listed(storage, await collect(storage, inView));
+  const all = await listed(storage, await collect(storage, inView), { workTree: false });
+  return all.filter(({ approval, lapsed }) => isWaiting(approval, lapsed)).length;
 }
 
-async function listed(storage: Storage, all: readonly InTask[]): Promise<ListedApproval[]> {
+async function listed(
+  storage: Storage,
+  all: readonly InTask[],
+  look: { readonly workTree: boolean },
+): Promise<ListedApproval[]> {
   const here = workspaceId(storage, { create: false });
   const seen: ListedApproval[] = [];
   for (const one of all) {
-    const workTree = one.approval.requested.event.workspace === here;
+    const workTree = look.workTree && one.approval.requested.event.workspace === here;
     seen.push({ ...one, lapsed: await lapseOf(storage, one.approval, { workTree }) });
   }
   return seen;

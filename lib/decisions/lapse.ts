@@ -4,7 +4,9 @@
  * A request lapses while it waits for its answer, and an approval while it waits to be used; a rejection does not, since giving
  * it back starts nothing. What ends a request is the append that says so (`approval.resolved`), made by whoever comes first to
  * ask, wait, answer or use it, in the same conditional append that would else have answered or used it: a request has one end.
- * From then on no clock and no restored file revives it. Until then a reader is told what would be recorded now.
+ * From then on no clock and no restored file revives it. Until then nothing is said to be that is not recorded: whoever only looks
+ * is told of a time that has passed, which the request itself names, as an end; but of a tree that has changed, and may change
+ * back, beside a request that still waits.
  *
  * Caveats: expiry is by the wall clock of whoever looks. What a checkpoint does not hold (ignored files) is no change. Between
  * the look at the tree and the start of the call stays a moment in which a change is not seen.
@@ -49,6 +51,11 @@ export function endsWithin({ requested: { event } }: ApprovalState, ending: Endi
   const until = ending.expiresAt?.getTime() ?? Infinity;
   const ends = event.expiresAt === null ? Infinity : Date.parse(event.expiresAt);
   return ends <= until && (event.invalidOnChange || ending.invalidOnChange !== true);
+}
+
+/** It waits for its answer, as far as is recorded and its own time goes. */
+export function isWaiting({ state }: ApprovalState, lapsed: Lapse | null): boolean {
+  return state === 'pending' && lapsed !== 'expired';
 }
 
 /** Milliseconds from now, by the wall clock; infinite when it does not expire. */

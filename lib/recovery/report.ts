@@ -7,7 +7,7 @@
 import { existsSync } from 'node:fs';
 import { exactJson, type ExactJson } from '../exact-json.js';
 import { hasCode } from '../errors.js';
-import { lapseOf } from '../decisions/lapse.js';
+import { isWaiting, lapseOf } from '../decisions/lapse.js';
 import { openStorage, type Storage } from '../git/storage.js';
 import { orphansOfTurn } from '../orphans/find.js';
 import { lookAround, type Look } from '../orphans/look.js';
@@ -87,8 +87,8 @@ async function documentOf(
   const uncovered = await uncoveredIn(context.storage, findings);
   const approvals: ReportedApproval[] = [];
   for (const approval of state.approvals.values()) {
-    if (approval.state !== 'pending') continue;
-    if ((await lapseOf(context.storage, approval, { workTree: true })) !== null) continue;
+    const lapsed = await lapseOf(context.storage, approval, { workTree: false });
+    if (!isWaiting(approval, lapsed)) continue;
     approvals.push(await reportedApproval(context, approval));
   }
   return {
