@@ -105,8 +105,25 @@ function textOf(bytes: Buffer): string | null {
   return !text.includes('\0') && Buffer.from(text, 'utf8').equals(bytes) ? text : null;
 }
 
-/** git's own diff of two blobs, from the first hunk on; a side without a file is all lines gone or come. */
+/** git's own diff of two blobs, their modes first where they differ, else from the first hunk on; a side without a file is all lines gone or come. */
 async function diffOf(storage: Storage, from: Side, to: Side): Promise<string | null> {
+  const modes = modesOf(from.image, to.image);
+  const text = await textDiff(storage, from, to);
+  if (text === null) return modes !== '' && sameBytes(from.image, to.image) ? modes : null;
+  return modes + text;
+}
+
+/** As git says it, where a file's mode is all that differs, or differs as well. */
+function modesOf(from: Side['image'], to: Side['image']): string {
+  if (!isImage(from) || !isImage(to) || from.mode === to.mode) return '';
+  return `old mode ${from.mode}\nnew mode ${to.mode}\n`;
+}
+
+const sameBytes = (from: Side['image'], to: Side['image']): boolean =>
+  isImage(from) && isImage(to) && from.oid === to.oid;
+
+async function textDiff(storage: Storage, from: Side, to: Side): Promise<string | null> {
+  if (sameBytes(from.image, to.image)) return '';
   if (from.image === null && to.text !== null) return lines('+', to.text);
   if (to.image === null && from.text !== null) return lines('-', from.text);
   if (from.text === null || to.text === null || !isImage(from.image) || !isImage(to.image)) return null;

@@ -10,7 +10,7 @@ import type { FileMode, Image } from '../event.js';
 import { encodePath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { conflict } from './apply.js';
-import type { ManifestEntry } from './manifest.js';
+import type { ManifestEntry, Move } from './manifest.js';
 import { filePath, refuseDetour, statIn } from '../git/tree-path.js';
 import { look, type Revision } from './revision.js';
 import { tangleAt } from './tangle.js';
@@ -133,7 +133,11 @@ class Planning {
   }
 
   #expecting(asked: string, expected: Revision | undefined, intended: Image): Draft {
-    const draft = this.#draft(filePath(asked));
+    const draft = this.#draft(filePath(asked), {
+      path: filePath(asked),
+      from: expected ?? null,
+      to: intended,
+    });
     if (expected === undefined || sameImage(draft.after, expected)) return draft;
     const { path, after } = draft;
     const bytes = after === null ? null : (this.#blobs.get(after.oid) ?? null);
@@ -151,13 +155,13 @@ class Planning {
     return read === null ? null : { oid: read.oid, mode: change.executable ? '100755' : '100644' };
   }
 
-  #draft(path: string): Draft {
+  /** `move`: what is asked for, for the record of what is in its way: a pipe, a socket or a device is never written through. */
+  #draft(path: string, move: Move): Draft {
     const known = this.#drafts.get(path);
     if (known !== undefined) return known;
     refuseDetour(this.#storage.layout, path);
     const { found, bytes, permissions } = look(this.#storage, path);
-    if (found === 'special')
-      throw new DurableError('path-refused', { path, why: 'it is not a regular file' });
+    if (found === 'special') throw conflict({ move, found, bytes, blobs: this.#blobs, late: false });
     const before = found === 'directory' ? null : found;
     if (before !== null && bytes !== null) this.#blobs.set(before.oid, bytes);
     return this.#added({ path, before, permissions, after: before, carried: null });

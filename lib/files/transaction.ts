@@ -29,6 +29,7 @@ import type { TaskState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import { Application, clashOf, missingFolders, pruneFolders } from './apply.js';
 import { planChanges, type Change, type PlannedEntry } from './change.js';
+import { refuseMalformed } from './change-shape.js';
 import { recordConflict, refuseConflicting, withConflict } from './conflict.js';
 import { encodeManifest, MANIFEST_VERSION, type ManifestEntry, type Move } from './manifest.js';
 import { filePath, foldersAbove } from '../git/tree-path.js';
@@ -61,7 +62,7 @@ export interface EditOptions {
 }
 
 /**
- * Applies the changes. Throws 'conflict', 'path-outside', 'path-refused', 'out-of-space', 'permission-denied' before
+ * Applies the changes. Throws 'usage' for what is no change, 'conflict', 'path-outside', 'path-refused', 'out-of-space', 'permission-denied' before
  * anything changed, 'conflict-open' for a path with a conflict that nobody has settled; 'conflict' or 'transaction-failed' after what was done was put back; 'lease-lost', 'stage-revoked'.
  */
 export async function runTransaction(
@@ -69,6 +70,7 @@ export async function runTransaction(
   changes: readonly Change[],
   options: EditOptions = {},
 ): Promise<TransactionResult> {
+  refuseMalformed(changes);
   const named = changes.flatMap((change) =>
     change.kind === 'rename' ? [change.from, change.to] : [change.path],
   );

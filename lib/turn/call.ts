@@ -206,13 +206,15 @@ async function refuseChanged(context: TurnContext, intended: IntendedPath, sight
   const { path, expected } = intended;
   const read = intended.revision === undefined ? context.reads.revision(path) : intended.revision;
   const { found, bytes } = sight;
-  if (read === undefined || (typeof found !== 'string' && sameImage(found, read))) return;
-  const to = expectedImage(context, intended, read);
+  const isAsRead = read === undefined || (typeof found !== 'string' && sameImage(found, read));
+  // No call means to write through a pipe, a socket or a device: whoever put it there has changed what the call was made for.
+  if (isAsRead && found !== 'special') return;
+  const to = expectedImage(context, intended, read ?? null);
   const isMineUnknown = to === 'unknown';
   const blobs = new Map<string, Uint8Array>();
   if (expected instanceof Uint8Array && to !== null && !isMineUnknown) blobs.set(to.oid, expected);
   const clash = {
-    move: { path, from: read, to: isMineUnknown ? null : to },
+    move: { path, from: read ?? null, to: isMineUnknown ? null : to },
     found,
     bytes,
     blobs,

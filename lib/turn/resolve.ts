@@ -145,7 +145,7 @@ async function keepMine(
 function movesTo(storage: Storage, { path, mine }: EventOf<'conflict.detected'>): Move[] {
   const to = mine === 'unknown' ? null : mine;
   const { found } = look(storage, path);
-  if (found === 'special') throw new DurableError('path-refused', { path, why: 'it is not a regular file' });
+  if (found === 'special') throw new DurableError('path-refused', { path, why: SPECIAL });
   if (found !== 'directory') return [{ path, from: found, to }];
   const { files, nested, unreadable } = below(storage.layout.workTree, path);
   if (nested.length + unreadable.length > 0) {
@@ -160,6 +160,9 @@ function movesTo(storage: Storage, { path, mine }: EventOf<'conflict.detected'>)
   });
   return [...removals, { path, from: null, to }];
 }
+
+const SPECIAL =
+  'a pipe, a socket or a device is there, which no checkpoint holds: remove it, and decide then';
 
 function outcome(
   { task, conflict }: ListedConflict,

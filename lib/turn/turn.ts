@@ -38,6 +38,7 @@ import {
   type GatedCall,
   type OpenCall,
 } from './open-call.js';
+import { refuseMalformed } from '../files/change-shape.js';
 import { encodeFailure, encodeResult, resultOf } from './result.js';
 import { again, askWhenHalf, complete, Steps, type Settling, type StepOptions } from './steps.js';
 import { resolveInTurn, type ConflictAnswer, type ResolvedConflict } from './resolve.js';
@@ -187,12 +188,13 @@ export class Turn {
   /**
    * Several files as one change that recovery can take back or complete. In a replay one that was committed is not done
    * again, one that was never begun or was rolled back is, and one that was killed half way is in doubt: retried, it is
-   * completed from its manifest, since what the function computes now it computes from files that have changed already. Errors: those of `runTransaction`, 'invocation-in-doubt', 'replay-diverged'.
+   * completed from its manifest, since what the function computes now it computes from files that have changed already. Errors: 'usage' for what is no change, those of `runTransaction`, 'invocation-in-doubt', 'replay-diverged'.
    */
   async transaction(
     changes: readonly Change[],
     options: { invocation?: string } = {},
   ): Promise<{ transaction: string }> {
+    refuseMalformed(changes);
     const run = async (invocation: string | undefined): Promise<{ transaction: string }> => {
       const within = invocation === undefined ? {} : { invocation };
       const { storage, reads } = this.#context;

@@ -80,6 +80,55 @@ for (const [what, change] of Object.entries(CHANGES)) {
   }
 }
 
+for (const how of ['call', 'transaction'] as const) {
+  for (const isRead of [true, false]) {
+    test(`a pipe at a path that was ${isRead ? '' : 'never '}read: a ${how} is refused and recorded, and the path waits for a decision`, async (t) => {
+      const place = scratch(t);
+      const repository = await open(place);
+      const turn = await repository.startTurn({ objective: 'edit', keeper: false });
+      if (isRead) turn.read('file');
+      place.run('mkfifo', ['file']);
+      const write = () =>
+        how === 'call'
+          ? edit(turn, 'file')
+          : turn.transaction([{ kind: 'write', path: 'file', bytes: Buffer.from(MINE) }]);
+      await t.throwsAsync(write(), { code: 'conflict' });
+      await t.throwsAsync(write(), { code: 'conflict-open' });
+      const [listed] = await repository.conflicts();
+      const id = listed?.conflict.id ?? '';
+      t.like(listed?.conflict.detected.event, { path: 'file', base: null, theirs: 'special' });
+      t.is((await repository.compareConflict(id)).mine.text, MINE);
+      const mine = { choice: 'keep-mine', by: 'someone' } as const;
+      await t.throwsAsync(turn.resolveConflict(id, mine), { code: 'path-refused', message: /remove it/ });
+      rmSync(join(place.dir, 'file'));
+      await turn.resolveConflict(id, mine);
+      t.is(readFileSync(join(place.dir, 'file'), 'utf8'), MINE);
+      await turn.finish({ outcome: 'completed' });
+      await repository.close();
+    });
+  }
+}
+
+for (const [what, bytes] of [
+  ['text', READ],
+  ['no text', Buffer.from([0, 255, 1])],
+] as const) {
+  test(`a change of the mode alone is shown as that, of a file that is ${what}`, async (t) => {
+    const place = scratch(t);
+    writeFileSync(join(place.dir, 'file'), bytes);
+    const repository = await open(place);
+    const turn = await repository.startTurn({ objective: 'edit', keeper: false });
+    turn.read('file');
+    chmodSync(join(place.dir, 'file'), 0o755);
+    await t.throwsAsync(edit(turn, 'file'), { code: 'conflict' });
+    const [listed] = await repository.conflicts();
+    const { diff } = await repository.compareConflict(listed?.conflict.id ?? '');
+    t.is(diff.theirs, 'old mode 100644\nnew mode 100755\n');
+    await turn.finish({ outcome: 'completed' });
+    await repository.close();
+  });
+}
+
 test('a path that somebody created since it was found missing is a conflict', async (t) => {
   const place = scratch(t);
   const repository = await open(place);

@@ -1,7 +1,6 @@
 import test from 'ava';
 import { approvals, script } from '../helpers/asking.js';
 import { document, events, last, type Line } from '../helpers/events.js';
-import { until } from '../helpers/processes.js';
 import { durable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -32,8 +31,12 @@ function saidOf(one: Line, n: number): string {
 
 test('requests that have their end are listed, and refused with it, whatever became of the task since', async (t) => {
   const place = scratch(t);
-  const running = script(t, place, `${[1, 2, 3].map(askIn).join('; ')}; read -r _; ${askIn(1)}; ${askIn(2)}`);
-  await until('three requests are pending', () => approvals(place).pending.length === 3);
+  const running = script(
+    t,
+    place,
+    `${[1, 2, 3].map(askIn).join('; ')}; echo asked; read -r _; ${askIn(1)}; ${askIn(2)}`,
+  );
+  t.is(await running.line(), 'asked');
   const ids = approvals(place).pending.map((one) => String(one['id']));
   durable(place, ['approve', String(ids[0])]);
   durable(place, ['reject', String(ids[1]), '--feedback', 'no']);

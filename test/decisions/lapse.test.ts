@@ -104,13 +104,15 @@ test('a rejection is returned however late', async (t) => {
   t.like(await turn.gate(CALL), { state: 'rejected', approval: asked.approval, feedback: 'no' });
 });
 
-const LATER = { expiresAt: new Date(Date.now() + 600_000) };
+/** Far from now: a test may wait long for its turn. */
+const SOON = { expiresAt: new Date(Date.now() + 3_600_000) };
+const LATER = { expiresAt: new Date(Date.now() + 7_200_000) };
 
 for (const [what, first, second] of [
-  ['no end', { expiresAt: inAMinute() }, {}],
-  ['a later time', { expiresAt: inAMinute() }, LATER],
+  ['no end', SOON, {}],
+  ['a later time', SOON, LATER],
   ['the same', { ...LATER, invalidOnChange: true }, { ...LATER, invalidOnChange: true }],
-  ['only one of its two ends', { expiresAt: inAMinute(), invalidOnChange: true }, LATER],
+  ['only one of its two ends', { ...SOON, invalidOnChange: true }, LATER],
 ] as const) {
   test(`a request that ends no later is taken up with its own end, which is said: asked for again with ${what}`, async (t) => {
     const { repository, turn } = await stage(t);
@@ -122,10 +124,10 @@ for (const [what, first, second] of [
 }
 
 for (const [what, first, second] of [
-  ['an earlier time', LATER, { expiresAt: inAMinute() }],
+  ['an earlier time', LATER, SOON],
   ['a time', {}, LATER],
   ['a change of the tree', {}, { invalidOnChange: true }],
-  ['a change of the tree instead of a time', { expiresAt: inAMinute() }, { invalidOnChange: true }],
+  ['a change of the tree instead of a time', SOON, { invalidOnChange: true }],
 ] as const) {
   test(`a request that would outlive what is asked for is another one, and each is answered for itself: ${what}`, async (t) => {
     const { repository, turn } = await stage(t);
@@ -142,12 +144,12 @@ for (const [what, first, second] of [
 test('who asks with a stricter end waits until that, and the other request goes on', async (t) => {
   const { repository, turn, step } = await stage(t);
   const made = await turn.requestApproval(CALL);
-  const stricter = await turn.requestApproval({ ...CALL, expiresAt: inAMinute() });
-  step(61);
+  const stricter = await turn.requestApproval({ ...CALL, ...SOON });
+  step(3601);
   t.is((await turn.awaitAnswer(stricter, 0)).state, 'expired');
   t.is((await turn.awaitAnswer(made, 0)).state, 'pending');
   await approve(repository, made.approval);
-  const gated = await turn.gate({ ...CALL, expiresAt: new Date(Date.now() + 600_000) });
+  const gated = await turn.gate({ ...CALL, ...LATER });
   t.deepEqual([gated.state, gated.approval], ['approved', made.approval]);
 });
 

@@ -506,3 +506,25 @@ test('a git dir that may not be written is an error with nothing changed', (t) =
 
 const oidOf = (theirs: EventOf<'conflict.detected'>['theirs']): string | undefined =>
   typeof theirs === 'string' ? undefined : theirs?.oid;
+
+for (const [what, change] of [
+  ['a kind that there is not', { kind: 'wirte', path: 'file', bytes: Buffer.from('x') }],
+  ['no kind', { path: 'file', executable: true }],
+  ['a write of a text', { kind: 'write', path: 'file', bytes: 'x' }],
+  ['a mode that no file has', { kind: 'write', path: 'file', bytes: Buffer.from('x'), mode: '755' }],
+  ['a chmod that says not what', { kind: 'chmod', path: 'file' }],
+  ['a rename to nowhere', { kind: 'rename', from: 'file' }],
+  ['nothing', null],
+] as const) {
+  test(`what is no change is refused before anything is recorded: ${what}`, async (t) => {
+    const place = scratch(t);
+    place.write('file', 'kept\n');
+    const turn = await openTurn(await openAs(t, place));
+    const before = walk(place.dir);
+    const events = place.git('rev-list', '--count', '--all');
+    const changes = [{ kind: 'delete', path: 'file' }, change] as unknown as Change[];
+    await t.throwsAsync(runTransaction(turn, changes), { code: 'usage', message: /^change 1 is none/ });
+    t.deepEqual(walk(place.dir), before);
+    t.is(place.git('rev-list', '--count', '--all'), events);
+  });
+}
