@@ -1,4 +1,5 @@
 /** `orphans`: what a dead or a finished turn of this work tree left running. `orphans --stop`: end exactly that. */
+import type { ProcessRecord } from '../../lib/event.js';
 import type { Orphan } from '../../lib/orphans/orphan.js';
 import type { Repository } from '../../lib/repository.js';
 import { EXIT } from '../exit.js';
@@ -14,18 +15,21 @@ export async function run(context: VerbContext): Promise<number> {
 }
 
 async function list({ output }: VerbContext, repository: Repository): Promise<number> {
-  const { orphans, silent } = await output.progress('looking', () => repository.orphans());
+  const { orphans, silent, foreign } = await output.progress('looking', () => repository.orphans());
   output.result(orphans.map(documentOf), () => {
     output.table(orphans.map((one) => rowOf(one)));
     saySilent(output, silent);
     output.line(orphans.length === 0 ? 'nothing was left running' : 'next: git durable orphans --stop');
   });
+  sayForeign(output, foreign);
   return EXIT.done;
 }
 
 /** Prints what was ended; what did not end is named on standard error, and the code is 1. */
 async function stop({ output }: VerbContext, repository: Repository): Promise<number> {
-  const { stopped, remaining, silent } = await output.progress('ending', () => repository.stopOrphans());
+  const { stopped, remaining, silent, foreign } = await output.progress('ending', () =>
+    repository.stopOrphans(),
+  );
   output.result(stopped.map(documentOf), () => {
     output.table(stopped.map((one) => [{ text: 'stopped', style: 'green' }, ...rowOf(one)]));
     saySilent(output, silent);
@@ -37,7 +41,15 @@ async function stop({ output }: VerbContext, repository: Repository): Promise<nu
       `${named} (${clean(command)}) does not end, or is started again; end what starts it, and try again`,
     );
   }
+  sayForeign(output, foreign);
   return remaining.length === 0 ? EXIT.done : EXIT.failed;
+}
+
+function sayForeign(output: Output, foreign: readonly ProcessRecord[]): void {
+  for (const { pid, command } of foreign)
+    output.note(
+      `process ${String(pid)} (${clean(command)}) holds a turn of another repository; it is left alone, with all that it started`,
+    );
 }
 
 /** The field names are a contract. */

@@ -22,6 +22,7 @@ import { watchFence } from '../fence/watch.js';
 import { Ledger } from '../ledger/ledger.js';
 import { keepScene } from '../recovery/scene.js';
 import type { Storage } from '../git/storage.js';
+import { foreignMarkers } from './foreign.js';
 import type { KeeperParameters } from './keeper-start.js';
 import { dropMaintenance, holdMaintenance } from './maintenance.js';
 import { recordedProcesses } from './older.js';
@@ -152,6 +153,7 @@ class Keeper {
       recorded,
       holders: [record.holder, agent],
       caller: this.#storage.host.pid,
+      isForeign: foreignMarkers(this.#storage),
     }).slice(0, SURVIVORS);
     await Ledger.open(this.#storage, task).append(
       (state) =>

@@ -7,6 +7,7 @@ import { DurableError } from '../errors.js';
 import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { endProcesses } from './ending.js';
+import { foreignMarkers } from './foreign.js';
 import { isOfHere } from './left.js';
 import { turnState } from './open-turn.js';
 import { findProcesses, isRunning, processTable, type ProcessIdentity } from './processes.js';
@@ -59,6 +60,7 @@ export async function processesOf(storage: Storage, record: LeaseRecord): Promis
       recorded: [holding.holder, ...keeper, ...named],
       holders: [holding.holder],
       caller: storage.host.pid,
+      isForeign: foreignMarkers(storage, record.lease),
     };
     for (const one of findProcesses(search, table)) found.set(one.pid, one);
   }

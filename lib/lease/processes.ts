@@ -5,7 +5,8 @@
  * (same pid and same start time), is in a process group or session that a recorded process leads, or descends from one
  * of these. What never belongs: a process that merely reuses a recorded pid, a zombie, the caller and its ancestors (a
  * person may type `recover` in a shell that the dead turn started; then what the caller started does not either), and what
- * `except` names.
+ * `except` names. Of a turn of another repository that was begun inside this one (`isForeign`) neither its holder belongs to this
+ * one nor anything that it started: what is told apart is a process that carries another marker than its parent does.
  *
  * Caveats: a process that clears its environment and double-forks out of its group and session is not found. A group is
  * told by its number: a number that was reused by a second leader which died in its turn would be taken for the first. Of a
@@ -45,6 +46,10 @@ export interface ProcessSearch {
   readonly except?: readonly ProcessIdentity[];
   /** `recorded` are those that were alive at the turn's end: a group counts while its leader lives. */
   readonly isOver?: boolean;
+  /** Whether a marker is of a turn that is not this repository's (lib/lease/foreign.ts). */
+  readonly isForeign?: (marker: string) => boolean;
+  /** Told of the holder of each such turn, or of its first process where the holder is gone. */
+  readonly onForeign?: (process: ProcessRecord) => void;
 }
 
 /** The hash of a process's marker, null where it has none or hides it. */
@@ -76,10 +81,38 @@ export function findProcesses(
   // A caller that runs inside the turn (a shell of it) started its helpers there too. One outside may have started the
   // agent itself: what it started is the turn's then, and no helper of its own.
   if (found.has(search.caller)) addDescendants(spared, table, new Set([search.caller]));
+  for (const entry of foreignHolders(search, found, byPid)) {
+    if (!spared.has(entry.pid) && !entry.zombie) search.onForeign?.(recordOf(entry));
+    addDescendants(spared, table, new Set([entry.pid]));
+  }
   return table
     .filter((entry) => found.has(entry.pid) && !spared.has(entry.pid) && !entry.zombie)
     .sort((a, b) => a.pid - b.pid)
-    .map(({ pid, start }) => ({ pid, start, command: commandOf(pid) }));
+    .map(recordOf);
+}
+
+const recordOf = ({ pid, start }: ProcessEntry): ProcessRecord => ({ pid, start, command: commandOf(pid) });
+
+/** Those that began a turn which is not ours: they are the parents of the first processes with its marker. */
+function foreignHolders(
+  { isForeign, recorded, holders = [] }: ProcessSearch,
+  found: ReadonlySet<number>,
+  byPid: ReadonlyMap<number, ProcessEntry>,
+): Set<ProcessEntry> {
+  const foreign = new Set<ProcessEntry>();
+  if (isForeign === undefined) return foreign;
+  for (const pid of found) {
+    const entry = byPid.get(pid);
+    const marker = markerOf(pid);
+    if (entry === undefined || marker === undefined || !isForeign(marker)) continue;
+    // A turn may itself be begun inside another one: what it is known to have started is its own, whatever it carries.
+    if (recorded.some((one) => isSame(one, entry)) || markerOf(entry.parent) === marker) continue;
+    const parent = byPid.get(entry.parent);
+    const isHolder =
+      parent !== undefined && found.has(parent.pid) && !holders.some((one) => isSame(one, parent));
+    foreign.add(isHolder ? parent : entry);
+  }
+  return foreign;
 }
 
 /** True when the process is there with that start time and is no zombie. */

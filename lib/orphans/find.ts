@@ -3,11 +3,12 @@
  *
  * Of an interrupted turn: what its events name, and what carries the marker of its holding or of one before it. Of turns that
  * are over: what the lease record carried on (lib/lease/left.ts), and what carries their markers. Never the caller, its ancestors,
- * a keeper, or anything of a live holder of this repository. What was recorded in another boot, on another host or in another
+ * a keeper, anything of a live holder of this repository, or of a turn of another one that was begun inside. What was recorded in another boot, on another host or in another
  * pid namespace is no process of here.
  */
 import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
+import { foreignMarkers } from '../lease/foreign.js';
 import { isOfHere, leftTurns, processKey, recordedSurvivors } from '../lease/left.js';
 import { findProcesses, isRunning, type ProcessIdentity } from '../lease/processes.js';
 import { leaseOf, seenLease, type LeaseRecord, type LeftTurn } from '../lease/record.js';
@@ -21,6 +22,8 @@ export interface FoundOrphans {
   readonly orphans: readonly Orphan[];
   /** What could not be asked: one sentence each. */
   readonly silent: readonly string[];
+  /** Who holds a turn of another repository that was begun inside an orphan: left alone, with all that it started. */
+  readonly foreign: readonly ProcessRecord[];
 }
 
 export async function findOrphans(
@@ -28,7 +31,8 @@ export async function findOrphans(
   options: { readonly containers: boolean },
 ): Promise<FoundOrphans> {
   const look = await lookAround(storage, options);
-  return { orphans: await orphansIn(storage, look), silent: look.containers.silent };
+  const orphans = await orphansIn(storage, look);
+  return { orphans, silent: look.containers.silent, foreign: [...look.foreign.values()] };
 }
 
 export async function orphansIn(storage: Storage, look: Look): Promise<Orphan[]> {
@@ -120,7 +124,7 @@ export function processesLeft(storage: Storage, left: LeftTurn, look: Look): Pro
 
 function processesFor(
   storage: Storage,
-  { table, markers, spared }: Look,
+  { table, markers, spared, foreign }: Look,
   search: {
     readonly recorded: readonly ProcessIdentity[];
     readonly holders?: readonly ProcessIdentity[];
@@ -129,7 +133,11 @@ function processesFor(
     readonly except?: readonly ProcessIdentity[];
   },
 ): ProcessRecord[] {
-  const found = findProcesses({ ...search, caller: storage.host.pid }, table, markers);
+  const elsewhere = {
+    isForeign: foreignMarkers(storage),
+    onForeign: (one: ProcessRecord) => foreign.set(one.pid, one),
+  };
+  const found = findProcesses({ ...search, ...elsewhere, caller: storage.host.pid }, table, markers);
   return found.filter(({ pid }) => !spared.has(pid));
 }
 

@@ -2,6 +2,7 @@
  * One look at what runs on this machine, for all turns that are asked about: the processes, their markers, the containers, and
  * what must never be taken for an orphan because a live holder of this repository runs in it, started it, or is it.
  */
+import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { isOfHere } from '../lease/left.js';
 import {
@@ -25,6 +26,8 @@ export interface Look {
   readonly spared: ReadonlySet<number>;
   /** Markers of those holders. */
   readonly liveMarkers: ReadonlySet<string>;
+  /** Filled by searches: who holds a turn of another repository that was begun inside an orphan, by pid. Left alone. */
+  readonly foreign: Map<number, ProcessRecord>;
 }
 
 export async function lookAround(storage: Storage, options: { readonly containers: boolean }): Promise<Look> {
@@ -40,7 +43,7 @@ export async function lookAround(storage: Storage, options: { readonly container
   const liveMarkers = new Set(live.flatMap(({ markerHash }) => (markerHash === null ? [] : [markerHash])));
   const here = live.filter((record) => isOfHere(storage, record.holder));
   const spared = sparedBy(here, table, (pid) => liveMarkers.has(markers(pid) ?? ''));
-  return { table, markers, containers, leases, spared, liveMarkers };
+  return { table, markers, containers, leases, spared, liveMarkers, foreign: new Map() };
 }
 
 /** Its turn, or operation, may be under way. */

@@ -29,6 +29,8 @@ export interface StoppedOrphans {
   readonly remaining: readonly Orphan[];
   /** What could not be asked: one sentence each. */
   readonly silent: readonly string[];
+  /** As of `findOrphans`. */
+  readonly foreign: readonly ProcessRecord[];
 }
 
 const ROUNDS = 3;
@@ -54,7 +56,8 @@ export async function stopOrphans(storage: Storage, agent: string): Promise<Stop
   }
   const gone = await goneTurns(storage, recorded, first);
   await record(storage, { stopped, remaining, gone }, by);
-  return { stopped, remaining, silent: first.containers.silent };
+  const foreign = [...new Map([...first.foreign, ...look.foreign]).values()];
+  return { stopped, remaining, silent: first.containers.silent, foreign };
 }
 
 /** Killed after ending something that no event names, nobody would know that it had been there. */

@@ -20,7 +20,7 @@ import { LEASE_PREFIX, seenLease, type LeaseRecord } from '../lease/record.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import { decodeIn } from '../ledger/load.js';
 import { rawEvents } from '../ledger/stream.js';
-import { isOwnMarker } from './marker.js';
+import { isOwnMarker } from '../lease/foreign.js';
 
 /** True when the caller belongs to any turn or operation of this repository, under way or over, of whichever work tree. */
 export async function insideTurn(storage: Storage): Promise<boolean> {

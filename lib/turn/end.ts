@@ -9,6 +9,7 @@ import { headOf, noteAtEnd } from '../decisions/note.js';
 import type { EventOf, ProcessRecord } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { lowerFence } from '../fence/index-lock.js';
+import { foreignMarkers } from '../lease/foreign.js';
 import { findProcesses } from '../lease/processes.js';
 import { sweepLitter } from '../git/sweep.js';
 import { packJournal } from '../ledger/pack.js';
@@ -101,5 +102,6 @@ async function survivorsOf(context: TurnContext): Promise<ProcessRecord[]> {
     markerHash,
     recorded: (turn?.processes ?? []).map((entry) => entry.process),
     except: keeper === null ? [] : [keeper],
+    isForeign: foreignMarkers(context.storage),
   });
 }

@@ -5,14 +5,7 @@
  * a person's: the repository knows every workspace that ever had a turn, by its lease, and no longer knows the secret.
  */
 import type { Storage } from '../git/storage.js';
-import { LEASE_PREFIX, leaseOf } from '../lease/record.js';
 
 export function freshMarker(storage: Storage, workspace: string): string {
   return `${workspace}-${Buffer.from(storage.host.random(24)).toString('base64url')}`;
-}
-
-/** True when it is the marker of a turn, under way or over, of any work tree of this repository. */
-export function isOwnMarker(storage: Storage, marker: string): boolean {
-  const lease = leaseOf(marker.slice(0, Math.max(0, marker.indexOf('-'))));
-  return storage.refs.names(LEASE_PREFIX).includes(`${LEASE_PREFIX}${lease}`);
 }

@@ -330,6 +330,40 @@ test('a live turn that was started in an orphan is not ended with it', async (t)
   t.deepEqual(pids(orphans(place, '--stop')), [shell]);
 });
 
+for (const how of ['orphans', 'recover'] as const) {
+  test(`a turn of another repository that was started in an orphan is left alone and named, by ${how}`, async (t) => {
+    const place = scratch(t);
+    const other = scratch(t);
+    place.run('mkfifo', ['../go']);
+    const turn = [process.execPath, PROGRAM, '-C', other.dir, 'run', '--', 'sh', '../inner'];
+    writeFileSync(
+      join(other.top, 'inner'),
+      `echo $$ > ../agent; echo > ${quoted(join(place.top, 'begun'))}; read -r _ < ${quoted(join(place.top, 'go'))}; echo wrote > late`,
+    );
+    writeFileSync(join(place.top, 'outer'), `${turn.map(quoted).join(' ')}; echo $? > ../code`);
+    // The first line comes when the other turn is under way.
+    place.run('mkfifo', ['../begun']);
+    const script = 'sh ../outer </dev/null >/dev/null 2>&1 & read -r _ < ../begun; echo $!';
+    const [shell = 0] = how === 'orphans' ? leave(t, place, script) : await killed(t, place, script);
+    const agent = Number(readOr(join(other.top, 'agent')));
+    const holder = Number(
+      document<{ lease: { holder: { pid: number } } }>(other, ['status']).lease.holder.pid,
+    );
+    const keeper = await keeperOf(other);
+    t.deepEqual(pids(orphans(place)), [shell]);
+    const words = how === 'orphans' ? ['orphans', '--stop'] : ['recover', '--keep'];
+    const ended = durable(place, words);
+    t.is(ended.code, 0, ended.stderr);
+    const named = `git-durable: process ${String(holder)} (`;
+    if (how === 'orphans') t.true(ended.stderr.includes(named), ended.stderr);
+    t.true(isOver(shell));
+    t.deepEqual([holder, agent, keeper].map(isOver), [false, false, false]);
+    writeFileSync(join(place.top, 'go'), '\n');
+    await until('the other turn has ended', () => last(events(other), 'turn.finished') !== undefined);
+    t.is(readOr(join(other.dir, 'late')), 'wrote');
+  });
+}
+
 test('killed between TERM and KILL, the next one ends what is left and records each once', (t) => {
   const place = scratch(t);
   const [stubborn = 0, gentle = 0] = leave(
