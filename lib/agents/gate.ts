@@ -165,7 +165,10 @@ class AgentGate {
     if (state.turn?.invocations.some(({ key }) => key === call.key) === true) return PASS;
     const action = { tool: call.tool, args: argsText(call.args), cwd: call.cwd ?? '' };
     const mark = fingerprint(action, turn.task);
-    const standing = standingFor(state, mark, { lapsed: await lapsedFor(this.#storage, state, mark), ending: {} }).kind;
+    const standing = standingFor(state, mark, {
+      lapsed: await lapsedFor(this.#storage, state, mark),
+      ending: {},
+    }).kind;
     if (standing === 'approved' || standing === 'rejected') {
       const answer = await turn.gate({ ...call, ...effect });
       if (answer.state === 'rejected') return { kind: 'deny', reason: answer.feedback };

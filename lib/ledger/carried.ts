@@ -39,7 +39,10 @@ export function isUnused(approval: ApprovalState): boolean {
 }
 
 /** Not decided, or decided by a transaction that has not ended: taken back, it opens the conflict again. */
-export function isUnsettled(state: Pick<TaskState, 'transactions'>, { state: phase, resolved }: ConflictState): boolean {
+export function isUnsettled(
+  state: Pick<TaskState, 'transactions'>,
+  { state: phase, resolved }: ConflictState,
+): boolean {
   const by = resolved?.event.transaction ?? null;
   return phase === 'open' || (by !== null && state.transactions.get(by)?.state === 'prepared');
 }

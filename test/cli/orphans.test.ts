@@ -346,9 +346,7 @@ for (const how of ['orphans', 'recover'] as const) {
     const script = 'sh ../outer </dev/null >/dev/null 2>&1 & read -r _ < ../begun; echo $!';
     const [shell = 0] = how === 'orphans' ? leave(t, place, script) : await killed(t, place, script);
     const agent = Number(readOr(join(other.top, 'agent')));
-    const holder = Number(
-      document<{ lease: { holder: { pid: number } } }>(other, ['status']).lease.holder.pid,
-    );
+    const holder = document<{ lease: { holder: { pid: number } } }>(other, ['status']).lease.holder.pid;
     const keeper = await keeperOf(other);
     t.deepEqual(pids(orphans(place)), [shell]);
     const words = how === 'orphans' ? ['orphans', '--stop'] : ['recover', '--keep'];

@@ -101,7 +101,7 @@ test('a takeover by force ends the agent, its keeper and its marked processes fi
     await holder.must('spawn', { marker: 'the secret of the forced one', detached: true }),
   );
   const bystander = Number(await holder.must('spawn', { marker: 'another secret', detached: true }));
-  t.teardown(() => process.kill(bystander, 'SIGKILL'));
+  t.teardown(() => isAlive(bystander) && process.kill(bystander, 'SIGKILL'));
   holder.stop();
   await holder.stopped();
   const held = await takeOver(await openAs(t, place), { ...TURN, force: true });
