@@ -56,7 +56,7 @@ export class Signals {
     this.#terminal = new Terminal(this.#pid);
     this.#target = target;
     this.#listen('SIGTSTP', () => {
-      this.#stopWith(target);
+      void this.#stopWith(target);
     });
     if (!this.#terminal.hasTerminal()) return;
     this.#look = setInterval(() => {
@@ -107,8 +107,8 @@ export class Signals {
     if ((await this.#terminal?.reachedAll(signal)) !== true) this.#pass(signal);
   }
 
-  #stopWith(target: Target): void {
-    if (this.#terminal?.stoppedAll() !== true) target.kill('SIGTSTP');
+  async #stopWith(target: Target): Promise<void> {
+    if ((await this.#terminal?.stoppedAll()) !== true && this.#target === target) target.kill('SIGTSTP');
     this.#stopAfter(target, STOPPING_LOOKS);
   }
 

@@ -5,15 +5,22 @@
  * A program that leaves at the second Ctrl-C must not get each of them twice, and the signal does not say where it came
  * from. So a **witness** stands in the group: a process that does nothing and has no handler. What the terminal
  * sends stops or ends the witness as well; what was sent to us alone does not. The kernel signals the members of a
- * group newest first (Linux), and the witness is newer than we are, so it was reached before us or not at all.
+ * group newest first (Linux), and the witness is newer than we are, so it was reached before us or not at all. Reached is not
+ * yet acted on: a witness that was reached is awake until it stops or ends, one that was not sleeps on, and so its
+ * state tells without a limit of time (on a busy machine it acted more than 100 ms later).
  *
  * No controlling terminal, or another group in its foreground: no signal of ours comes from a terminal, no witness is asked.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 
-/** Longest time until the end of a witness that was reached is known here. */
-const WITNESS_MS = 100;
+/** Between two looks at a witness that is awake, and how many: longer than any machine leaves a process unscheduled. */
+const WITNESS_MS = 5;
+const WITNESS_LOOKS = 2000;
+
+/** Asleep (S, or I in ps of macOS) or stopped; a dead one (Z) is settled only when its end is known here. */
+const SETTLED = ['S', 'I', 'T'];
 
 interface ProcessState {
   /** One letter as in proc(5): T is stopped. */
@@ -27,7 +34,6 @@ export class Terminal {
   readonly #pid: number;
   #witness: ChildProcess | null = null;
   #testimony: NodeJS.Signals | null = null;
-  #heard: () => void = () => undefined;
 
   constructor(pid: number) {
     this.#pid = pid;
@@ -47,15 +53,15 @@ export class Terminal {
   /** True when the terminal sent this INT or QUIT to the whole group, the command included. */
   async reachedAll(signal: NodeJS.Signals): Promise<boolean> {
     if (this.#witness === null || !this.inForeground()) return false;
-    if (this.#testimony === null) await this.#hearing();
+    await this.#settled();
     const reached = this.#testimony === signal;
     this.#testimony = null;
     return reached;
   }
 
   /** True when the terminal's Ctrl-Z stopped the whole group. */
-  stoppedAll(): boolean {
-    return this.#witness?.pid !== undefined && isStopped(this.#witness.pid);
+  async stoppedAll(): Promise<boolean> {
+    return (await this.#settled()) === 'T';
   }
 
   /** Dismisses the witness. */
@@ -73,22 +79,22 @@ export class Terminal {
     });
     witness.stdin.on('error', () => undefined);
     witness.on('exit', (_code, signal) => {
-      this.#testimony = signal;
-      this.#heard();
+      if (signal === 'SIGINT' || signal === 'SIGQUIT') this.#testimony = signal;
       this.#call();
     });
     witness.unref();
     this.#witness = witness;
   }
 
-  #hearing(): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, WITNESS_MS);
-      this.#heard = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+  /** The witness's state once it has acted on what reached it, null when it has ended or there is none. */
+  async #settled(): Promise<string | null> {
+    for (let looks = WITNESS_LOOKS; looks > 0; looks -= 1) {
+      if (this.#testimony !== null || this.#witness?.pid === undefined) return null;
+      const state = processState(this.#witness.pid)?.state ?? 'Z';
+      if (SETTLED.includes(state)) return state;
+      await setTimeout(WITNESS_MS);
+    }
+    return null;
   }
 }
 
