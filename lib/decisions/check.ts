@@ -9,7 +9,8 @@ import type { Storage } from '../git/storage.js';
 import { workspaceId } from '../lease/workspace.js';
 import { checkTurn, type ClaimCheck } from './claim.js';
 import { findTurn, type TurnRecord } from './claim-turn.js';
-import { headOf, noteOf, writeNote, type TurnNote } from './note.js';
+import { headOf } from '../git/head.js';
+import { noteOf, writeNote, type TurnNote } from './note.js';
 
 export interface CheckRequest {
   /** A turn's id or a prefix; default: the newest finished turn of this work tree. */

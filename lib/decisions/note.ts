@@ -16,6 +16,7 @@
  * `check --note`. Written twice it is once. That a note could not be written fails no turn.
  */
 import { hasCode, isDurableError } from '../errors.js';
+import { headOf } from '../git/head.js';
 import { editNote, readNote } from '../git/notes.js';
 import type { Storage } from '../git/storage.js';
 import { leaseOf, readLease } from '../lease/record.js';
@@ -92,16 +93,6 @@ export async function noteBefore(storage: Storage, workspace: string): Promise<v
       { head: headOf(storage), most: AT_START, budgetMs: NO_WAIT_MS },
     );
   });
-}
-
-/** HEAD's commit; null before the first one, and for a HEAD that cannot be read. */
-export function headOf(storage: Storage): string | null {
-  try {
-    return storage.refs.read('HEAD');
-  } catch (error) {
-    if (hasCode(error, 'ref-damaged')) return null;
-    throw error;
-  }
 }
 
 /** A missing note is written later, and `check --note` says why it cannot be. */

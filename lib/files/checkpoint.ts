@@ -16,7 +16,7 @@
  */
 import { DurableError, hasCode } from '../errors.js';
 import type { Event, Recorded } from '../event.js';
-import { parseCommit } from '../git/objects-format.js';
+import { headTree } from '../git/head.js';
 import { releaseKeeps } from '../git/keep.js';
 import {
   forgetSnapshots,
@@ -193,11 +193,4 @@ async function parentTree(storage: Storage, ledger: Ledger): Promise<string | nu
     if (hasCode(error, 'object-missing') || hasCode(error, 'object-damaged')) return null;
     throw error;
   }
-}
-
-async function headTree(storage: Storage): Promise<string | null> {
-  const result = await storage.git.run(['rev-parse', '--verify', '-q', 'HEAD']);
-  if (result.code !== 0) return null;
-  const commit = await storage.objects.read(result.stdout.toString('latin1').trim());
-  return commit?.type === 'commit' ? parseCommit(commit.body).tree : null;
 }

@@ -8,7 +8,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { namesIn } from './disk.js';
-import { entriesIn, entriesSeen, joinIndexes } from './index-halves.js';
+import { entriesIn, visitEntries, joinIndexes } from './index-halves.js';
 import { listOf } from './path.js';
 import type { PrivateDir } from './private-dir.js';
 import type { Quarantine } from './quarantine.js';
@@ -64,16 +64,19 @@ function judged({ storage, quarantine }: Place, index: Buffer, hashSize: number)
   const born = Number(quarantine.bornAt / 1_000_000n);
   // Changed in the second that has begun, or within a step of the clock before: git's stat could not show the next change.
   const limit = Math.min(born - Number(CLOCK_STEP_NS / 1_000_000n), born - (born % 1000));
+  const { maxFileSize } = storage.settings;
   const fresh: string[] = [];
-  for (const seen of entriesSeen(index, hashSize)) {
-    if (seen.isRepository || seen.size > storage.settings.maxFileSize) return null;
+  let odd = 0;
+  visitEntries(index, hashSize, (seen) => {
+    if (seen.isRepository || seen.size > maxFileSize) odd += 1;
     if (seen.mtimeMs >= limit || seen.ctimeMs >= limit) fresh.push(seen.name());
-  }
-  return fresh.length > FEW ? null : fresh;
+  });
+  return odd > 0 || fresh.length > FEW ? null : fresh;
 }
 
 function absentFrom(index: Buffer, names: readonly string[], hashSize: number): string[] {
   if (entriesIn(index) === names.length) return [];
-  const present = new Set(Array.from(entriesSeen(index, hashSize), ({ name }) => name()));
+  const present = new Set<string>();
+  visitEntries(index, hashSize, ({ name }) => present.add(name()));
   return names.filter((name) => !present.has(name));
 }

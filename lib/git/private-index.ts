@@ -14,7 +14,6 @@
  *   unstable object source data"). Its entry has no stat data, so that the next snapshot compares its content.
  */
 import { existsSync, lstatSync, readFileSync, type BigIntStats } from 'node:fs';
-import { DurableError } from '../errors.js';
 import { errno, isAbsence } from './disk.js';
 import { readByTwo } from './first-index.js';
 import { fsPath, listOf, splitPaths } from './path.js';
@@ -23,6 +22,7 @@ import type { Quarantine } from './quarantine.js';
 import { isQuiet, sameStat, stableRead } from './stable-read.js';
 import type { Storage } from './storage.js';
 import { second, statText, type Suspect } from './suspects.js';
+import type { TreeEdit } from './tree-edit.js';
 
 export interface Filled {
   readonly outcome: Outcome;
@@ -42,6 +42,14 @@ export interface Outcome {
   readonly suspects: Suspect[];
 }
 
+/** What was read of some paths by us. */
+export interface HeldPaths extends Outcome {
+  /** Null image: nothing is there that belongs into a snapshot. */
+  readonly entries: TreeEdit[];
+  /** Of all that was read. */
+  bytes: number;
+}
+
 export interface Feed {
   readonly path: string;
   /** As it was before git reads the file; null when git is to verify it afterwards. */
@@ -54,7 +62,6 @@ export class PrivateIndex {
   readonly #quarantine: Quarantine;
   readonly #outcome: Outcome = { skipped: [], suspects: [] };
   readonly #named: ReadonlySet<string>;
-  #heldFiles = 0;
   /** Those that git must not read again. */
   readonly #failed = new Set<string>();
 
@@ -78,7 +85,7 @@ export class PrivateIndex {
     readonly held: readonly string[];
     readonly removed: readonly string[];
   }): Promise<Outcome> {
-    await this.#set(change.removed.map((path) => ({ path, image: null })));
+    await this.set(change.removed.map((path) => ({ path, image: null })));
     const fed = await this.#feed(change.feeds);
     const moved = this.#changedStats(fed.filter(({ stat }) => stat !== null));
     const held = new Set([...change.held, ...moved, ...this.#failed]);
@@ -185,33 +192,33 @@ export class PrivateIndex {
     return moved;
   }
 
-  /** Reads these ourselves and gives git their bytes. Errors: 'out-of-space', 'git-failed'. */
+  /** Reads these ourselves and sets their entries. Errors: 'out-of-space', 'git-failed'. */
   async hold(paths: readonly string[]): Promise<void> {
-    const entries: Entry[] = [];
-    const files: string[] = [];
-    const modes: { path: string; mode: string }[] = [];
+    const { entries, skipped, suspects } = await this.read(paths);
+    this.#outcome.skipped.push(...skipped);
+    this.#outcome.suspects.push(...suspects);
+    await this.set(entries);
+  }
+
+  /** Reads these ourselves and stores their bytes in the quarantine; no entry is set. Errors: 'out-of-space'. */
+  async read(paths: readonly string[]): Promise<HeldPaths> {
+    const held: HeldPaths = { entries: [], skipped: [], suspects: [], bytes: 0 };
     for (const path of paths) {
       const before = this.#stat(path);
       const read = await this.#read(path);
       if (read.is === 'read') {
-        const file = this.#quarantine.path(`held-${String((this.#heldFiles += 1))}`);
-        this.#quarantine.scratch.create('quarantine.scratch', file, read.bytes);
-        files.push(file);
-        modes.push({ path, mode: read.mode });
-        if (before !== null) this.#suspectHeld(path, before, this.#now(file));
+        const { oid, now } = this.#quarantine.store('blob', read.bytes);
+        held.entries.push({ path, image: { mode: read.mode, oid } });
+        held.bytes += read.bytes.length;
+        const suspect = before === null ? null : this.#suspectHeld(path, before, now);
+        if (suspect !== null) held.suspects.push(suspect);
         continue;
       }
-      entries.push({ path, image: null });
-      if (read.is === 'special' || read.is === 'too-large')
-        this.#outcome.skipped.push({ path, why: read.is });
-      if (read.is === 'unreadable' || read.is === 'unstable')
-        this.#outcome.skipped.push({ path, why: 'unreadable' });
+      held.entries.push({ path, image: null });
+      if (read.is === 'special' || read.is === 'too-large') held.skipped.push({ path, why: read.is });
+      if (read.is === 'unreadable' || read.is === 'unstable') held.skipped.push({ path, why: 'unreadable' });
     }
-    const oids = await this.#write(files);
-    modes.forEach(({ path, mode }, index) => {
-      entries.push({ path, image: { mode, oid: oids[index] ?? '' } });
-    });
-    await this.#set(entries);
+    return held;
   }
 
   #read(path: string): ReturnType<typeof stableRead> {
@@ -221,29 +228,8 @@ export class PrivateIndex {
     return stableRead(fsPath(layout.workTree, path), { since: bornAt, limit });
   }
 
-  async #write(files: readonly string[]): Promise<string[]> {
-    if (files.length === 0) return [];
-    const args = ['hash-object', '-w', '--no-filters', '--stdin-paths'];
-    // Named from inside the quarantine, whose own path may hold a newline.
-    const names = files.map((file) => `${file.slice(this.#quarantine.dir.length + 1)}\n`).join('');
-    const options = {
-      site: 'snapshot.add',
-      input: Buffer.from(names),
-      cwd: this.#quarantine.dir,
-      env: { GIT_WORK_TREE: this.#quarantine.dir },
-    } as const;
-    const output = await this.#dir.output(this.#quarantine, args, options);
-    const oids = output.toString('latin1').trim().split('\n');
-    if (oids.length === files.length) return oids;
-    throw new DurableError('git-failed', {
-      command: 'git hash-object',
-      code: 0,
-      detail: 'fewer objects than files',
-    });
-  }
-
-  /** Sets entries as they are, without a look at the disk; a null image takes the path out. */
-  async #set(entries: readonly Entry[]): Promise<void> {
+  /** Sets entries as they are, without a look at the disk; a null image takes the path out. Errors: 'git-failed'. */
+  async set(entries: readonly TreeEdit[]): Promise<void> {
     if (entries.length === 0) return;
     const none = '0'.repeat(this.#storage.layout.objectFormat === 'sha256' ? 64 : 40);
     // Removals first: a file's name may have become a folder's.
@@ -265,14 +251,9 @@ export class PrivateIndex {
   }
 
   /** A change in the same step of the clock as the last one before the reading would not show in nanoseconds either. */
-  #suspectHeld(path: string, stat: BigIntStats, now: bigint): void {
-    if (second(stat.ctimeNs) < second(this.#quarantine.bornAt)) return;
-    this.#outcome.suspects.push({ path, stat: isQuiet(stat, now) ? statText(stat) : '' });
-  }
-
-  /** The file system's clock, from a file that was just made. */
-  #now(file: string): bigint {
-    return lstatSync(file, { bigint: true }).mtimeNs;
+  #suspectHeld(path: string, stat: BigIntStats, now: bigint): Suspect | null {
+    if (second(stat.ctimeNs) < second(this.#quarantine.bornAt)) return null;
+    return { path, stat: isQuiet(stat, now) ? statText(stat) : '' };
   }
 
   #stat(path: string): BigIntStats | null {
@@ -283,9 +264,4 @@ export class PrivateIndex {
       throw error;
     }
   }
-}
-
-interface Entry {
-  readonly path: string;
-  readonly image: { readonly mode: string; readonly oid: string } | null;
 }

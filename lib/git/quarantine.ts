@@ -20,6 +20,7 @@ import { freshId } from '../host.js';
 import { Disk, diskError, errno } from './disk.js';
 import type { Site } from './fault.js';
 import { keepText, sealKeep } from './keep.js';
+import { encodeLoose, hashObject, type ObjectType } from './objects-format.js';
 import type { Storage } from './storage.js';
 import { readTicket } from './tickets.js';
 
@@ -31,6 +32,7 @@ export class Quarantine {
   /** Not flushed: for what only this process reads. */
   readonly scratch: Disk;
   readonly #storage: Storage;
+  #made = 0;
 
   private constructor(storage: Storage, dir: string, scratch: Disk) {
     this.#storage = storage;
@@ -64,6 +66,18 @@ export class Quarantine {
 
   path(name: string): string {
     return join(this.dir, name);
+  }
+
+  /** Puts an object here, for git to read. `now`: the file system's clock in nanoseconds, from the file that was made. */
+  store(type: ObjectType, body: Uint8Array): { readonly oid: string; readonly now: bigint } {
+    const oid = hashObject(this.#storage.layout.objectFormat, type, body);
+    const made = this.path(`made-${String((this.#made += 1))}`);
+    this.scratch.create('quarantine.scratch', made, encodeLoose(type, body));
+    const now = lstatSync(made, { bigint: true }).mtimeNs;
+    const folder = join(this.objects, oid.slice(0, 2));
+    this.scratch.makeDir('quarantine.scratch', folder);
+    this.scratch.rename('quarantine.scratch', made, join(folder, oid.slice(2)));
+    return { oid, now };
   }
 
   /** One pack of these objects, wherever they lie; its name, or null when there are none. */

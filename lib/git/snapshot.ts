@@ -96,7 +96,7 @@ export interface Reached {
 export class Snapshot {
   readonly facts: SnapshotFacts;
   readonly #taken: Taken;
-  #pack: string | null = null;
+  #packed: string | null = null;
 
   constructor(taken: Taken) {
     this.facts = taken.facts;
@@ -112,25 +112,30 @@ export class Snapshot {
    * Makes every object durable in the store that the trees in `reached` do not reach. Errors: 'out-of-space',
    * 'permission-denied', 'io-failed', 'git-failed'.
    */
-  async publish({ parent, head }: Reached): Promise<void> {
+  async publish(reached: Reached): Promise<void> {
+    const ended = await Promise.allSettled([this.#taken.finishIndex(), this.#pack(reached)]);
+    for (const one of ended) if (one.status === 'rejected') throw one.reason;
+    if (this.#packed !== null) this.#taken.quarantine.publish(this.#packed);
+  }
+
+  async #pack({ parent, head }: Reached): Promise<void> {
     const { facts } = this;
     const { storage, quarantine, dir } = this.#taken;
     // git knows the empty tree without having it.
     if (facts.files === 0) await storage.objects.write('tree', Buffer.alloc(0));
     if (facts.tree === parent || facts.tree === head) return;
     const run: RunGit = (args, options) => dir.output(quarantine, args, options);
-    if (parent === null) this.#pack = await quarantine.packReached(facts.tree, head, run);
+    if (parent === null) this.#packed = await quarantine.packReached(facts.tree, head, run);
     else {
       const { objects } = await this.#comparison(parent);
-      this.#pack = await quarantine.packObjects([facts.tree, ...objects], run);
+      this.#packed = await quarantine.packObjects([facts.tree, ...objects], run);
     }
-    if (this.#pack !== null) quarantine.publish(this.#pack);
   }
 
   /** To be called when a ref reaches the tree, with the commit that holds it. */
   async settle(kept: { readonly ref: string; readonly commit: string }): Promise<void> {
     const { quarantine, dir, state, behind } = this.#taken;
-    if (this.#pack !== null) quarantine.seal(this.#pack);
+    if (this.#packed !== null) quarantine.seal(this.#packed);
     if (behind > FAR_BEHIND) await dir.anchor(quarantine, this.facts.tree);
     dir.adopt(quarantine, JSON.stringify({ ...state, kept }));
     dir.release(quarantine);

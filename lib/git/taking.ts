@@ -9,10 +9,11 @@ import { splitPaths } from './path.js';
 import { MANY, PathLooks, type SkipReason } from './path-looks.js';
 import { preload } from './preload.js';
 import type { PrivateDir } from './private-dir.js';
-import { PrivateIndex, type Outcome } from './private-index.js';
+import { PrivateIndex, type Feed, type Outcome } from './private-index.js';
 import type { Quarantine } from './quarantine.js';
 import type { Storage } from './storage.js';
 import { parseComparison, type Comparison } from './tree-changes.js';
+import { editTree, type TreeEdit } from './tree-edit.js';
 import { below, isRepository } from './walk.js';
 
 export interface SkippedPath {
@@ -41,6 +42,8 @@ export interface Taken {
   /** How many paths the private HEAD differs by. */
   readonly behind: number;
   readonly compare: (from: string, to: string) => Promise<Comparison>;
+  /** Brings the private index up to the tree, where that is still to be done. Errors: 'out-of-space', 'git-failed'. */
+  readonly finishIndex: () => Promise<void>;
 }
 
 export class Taking {
@@ -90,7 +93,7 @@ export class Taking {
     const outcome = others ?? tracked;
     const known = others === null && filled?.isWhole === true ? names.look : null;
     const [tree, listed] = await this.#tree({ old: null, outcome, isMany: names.look.length > MANY, known });
-    return this.#result({ old: null, tree, names: { ...names, closed }, outcome, listed });
+    return this.#result({ old: null, tree, names: { ...names, closed }, outcome, listed, finishIndex });
   }
 
   async #next(old: IndexState, named: ReadonlySet<string>): Promise<Taken> {
@@ -99,9 +102,37 @@ export class Taking {
     this.#nameClosed(names.closed);
     const look = [...new Set([...names.look, ...named])];
     const ignored = names.ignored.filter((path) => !named.has(path));
+    if (look.length + ignored.length <= FEW) {
+      const edited = await this.#edited(old, { look, names, ignored });
+      if (edited !== null) return edited;
+    }
     const outcome = await this.#update(look, { names, ignored });
     const [tree, listed] = await this.#tree({ old, outcome, isMany: false, known: [] });
-    return this.#result({ old, tree, names, outcome, listed });
+    return this.#result({ old, tree, names, outcome, listed, finishIndex });
+  }
+
+  /**
+   * The next tree made from the last one by a few edits, without an index, which follows while the objects are packed. Null
+   * when it takes an index after all.
+   */
+  async #edited(old: IndexState, { look, names, ignored }: Found): Promise<Taken | null> {
+    const sorted = this.#looks.sort(look, { names, isFirst: false });
+    const feeds: Feed[] = [];
+    for await (const some of sorted.feeds) feeds.push(...some);
+    const sizes = feeds.reduce((sum, { stat }) => sum + Number(stat?.size ?? 0), 0);
+    if (sizes > FEW_BYTES) return null;
+    const read = await this.#index.read([...feeds.map(({ path }) => path), ...sorted.held]);
+    const gone = [...ignored, ...sorted.removed].map((path): TreeEdit => ({ path, image: null }));
+    const edits = [...gone, ...read.entries];
+    const edited = await editTree(this.#storage, old.tree, edits);
+    if (edited === null) return null;
+    for (const body of edited.made.values()) this.#quarantine.store('tree', body);
+    this.#compared.set(keyOf(old.tree, edited.tree), Promise.resolve(edited.comparison));
+    const finishIndex = async (): Promise<void> => {
+      await this.#index.set(edits);
+      this.#index.backdate();
+    };
+    return this.#result({ old, tree: edited.tree, names, outcome: read, listed: [], finishIndex });
   }
 
   #nameNested(folders: readonly string[]): void {
@@ -237,7 +268,8 @@ export class Taking {
     const [storage, quarantine, dir] = [this.#storage, this.#quarantine, this.#dir];
     const compare = (from: string, to: string): Promise<Comparison> => this.#compare(from, to);
     const facts = { tree, files, skipped, absent };
-    return { facts, storage, quarantine, dir, state, behind: names.behind, compare };
+    const { finishIndex } = made;
+    return { facts, storage, quarantine, dir, state, behind: names.behind, compare, finishIndex };
   }
 
   #isLarge(path: string): boolean {
@@ -257,7 +289,7 @@ export class Taking {
   /** Asked twice for the same trees, when the task's last checkpoint is the work tree's last, it is answered once. */
   #compare(from: string, to: string): Promise<Comparison> {
     if (from === to) return Promise.resolve({ changes: [], objects: [] });
-    const key = `${from} ${to}`;
+    const key = keyOf(from, to);
     const known = this.#compared.get(key);
     if (known !== undefined) return known;
     const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-ext-diff', from, to];
@@ -267,6 +299,13 @@ export class Taking {
   }
 }
 
+/** What a look at the names has found. */
+interface Found {
+  readonly look: readonly string[];
+  readonly names: ChangedNames;
+  readonly ignored: readonly string[];
+}
+
 interface Made {
   readonly old: IndexState | null;
   readonly tree: string;
@@ -274,7 +313,16 @@ interface Made {
   readonly outcome: Outcome | null;
   /** All names, when there was no index before. */
   readonly listed: readonly string[];
+  readonly finishIndex: () => Promise<void>;
 }
+
+const keyOf = (from: string, to: string): string => `${from} ${to}`;
+/** For a tree that was written from the index. */
+const finishIndex = (): Promise<void> => Promise.resolve();
+
+/** Paths, and bytes of what is quiet, up to which their tree is made without an index. */
+const FEW = 200;
+const FEW_BYTES = 16 * 1024 * 1024;
 
 /** New files from which on git is given their bytes in one stream, not one loose object after another. */
 const MANY_NEW = 500;

@@ -5,7 +5,8 @@
  * dead, is free for the next one; killed before it, the turn is interrupted.
  */
 import { encodeClaim, type Claim } from '../decisions/claim-shape.js';
-import { headOf, noteAtEnd } from '../decisions/note.js';
+import { noteAtEnd } from '../decisions/note.js';
+import { headOf } from '../git/head.js';
 import type { EventOf, ProcessRecord } from '../event.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { lowerFence } from '../fence/index-lock.js';

@@ -3,30 +3,29 @@
  * `git add -A` into a fresh index. Ratios in one run, in turns; caches are warm.
  */
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { takeCheckpoint } from '../../lib/files/checkpoint.js';
 import { openStorage, type Storage } from '../../lib/git/storage.js';
 import { systemHost } from '../../lib/host.js';
 import { openTask, type Ledger } from '../../lib/ledger/ledger.js';
-import { scratchAt, type Scratch } from '../helpers/scratch.js';
+import { removeTree, scratchAt, type Scratch } from '../helpers/scratch.js';
+import { manyFiles } from './many-files.js';
 import { inTurns, ratioRow, type Row } from './row.js';
 
-const FOLDERS = 500;
-const FILES = 100;
 const CHANGED = 10;
 
 export async function measure(): Promise<readonly Row[]> {
   const top = mkdtempSync(join(tmpdir(), 'durable bench '));
   try {
     const place = scratchAt(top);
-    fill(place);
+    manyFiles(place.dir);
     place.git('add', '-A');
     place.git('commit', '-q', '-m', 'all');
     return [await changedFew(place), await first(place), await manyNew(top)];
   } finally {
-    rmSync(top, { recursive: true, force: true });
+    await removeTree(top);
   }
 }
 
@@ -72,7 +71,7 @@ async function manyNew(top: string): Promise<Row> {
   const [ours, base] = ['ours', 'base'].map((side) => {
     mkdirSync(join(top, side));
     const place = scratchAt(join(top, side));
-    fill(place);
+    manyFiles(place.dir);
     return place;
   });
   if (ours === undefined || base === undefined) throw new Error('no place');
@@ -99,20 +98,6 @@ async function opened(place: Scratch): Promise<{ storage: Storage; ledger: Ledge
 function checkpoint(storage: Storage, ledger: Ledger): Promise<unknown> {
   const by = { agent: 'bench', workspace: null };
   return takeCheckpoint(storage, ledger, { message: 'measured', reason: 'manual', by });
-}
-
-function fill(place: Scratch): void {
-  for (let folder = 0; folder < FOLDERS; folder += 1) {
-    const dir = join(place.dir, `src/d${String(folder % 20)}/e${String(folder)}`);
-    mkdirSync(dir, { recursive: true });
-    for (let file = 0; file < FILES; file += 1) {
-      const line = `export const x${String(folder)} = ${String(file)};\n`;
-      writeFileSync(
-        join(dir, `f${String(file)}.ts`),
-        `// ${String(folder)} ${String(file)}\n${line.repeat(1 + (file % 40))}`,
-      );
-    }
-  }
 }
 
 function change(place: Scratch, round: number): void {
