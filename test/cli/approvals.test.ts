@@ -24,6 +24,7 @@ test('an approval waited for lets the command run once, and its end is recorded'
     'requestedAt',
     'expiresAt',
     'invalidOnChange',
+    'lapsed',
   ]);
   t.deepEqual(pending?.['args'], { path: 'a b', n: 1 });
   t.false(existsSync(join(place.dir, 'ran')));
