@@ -17,7 +17,8 @@ import { diskError, errno, namesIn } from '../lib/git/disk.js';
 import { NOTES_REF } from '../lib/decisions/note.js';
 import { dropKeeps } from '../lib/git/keep.js';
 import { healFences } from '../lib/fence/heal.js';
-import { installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
+import { configLeft } from '../lib/fence/config.js';
+import { hooksLeft, installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
 import { followRewrites, forgetRewrites } from './rewrite-ref.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
@@ -89,6 +90,7 @@ export async function uninstall(
   const removed = [...locks, ...refs, ...hooks, ...(await removeFiles(storage, others.length === 0))];
   const wanted = others.length === 0 ? [layout.local, layout.shared] : [join(layout.local, 'workspace')];
   const residue = wanted.filter((path) => isThere(path));
+  if (others.length === 0) residue.push(...(await hooksLeft(storage)), ...(await configLeft(storage)));
   if (options.purge) residue.push(...listRefs(storage).keys(), ...refFolders(storage));
   return { removed, others, residue: [...new Set(residue)] };
 }
@@ -124,17 +126,22 @@ async function removeFiles(storage: Storage, last: boolean): Promise<string[]> {
   const { local, shared } = storage.layout;
   // Its own ticket would otherwise be removed under this process, and looked for at the end.
   storage.tickets.drop();
-  if (last) return removeAll([local, shared]);
-  if (local !== shared) return removeAll([local]);
+  if (last) return removeAll(storage, [local, shared]);
+  if (local !== shared) return removeAll(storage, [local]);
   const own = namesIn(local).filter((name) => !SHARED.includes(name));
-  return removeAll(own.map((name) => join(local, name)));
+  return removeAll(
+    storage,
+    own.map((name) => join(local, name)),
+  );
 }
 
-async function removeAll(paths: readonly string[]): Promise<string[]> {
+async function removeAll({ host }: Storage, paths: readonly string[]): Promise<string[]> {
   const there = [...new Set(paths)].filter((path) => isThere(path));
   for (const path of there) {
     try {
+      host.faults.hit('install.remove:unlink:before');
       await fsExtra.remove(path);
+      host.faults.hit('install.remove:unlink:after');
     } catch (error) {
       throw diskError(error, path);
     }
@@ -147,11 +154,14 @@ async function purgeRefs(storage: Storage): Promise<string[]> {
   for (const ref of refs.keys()) storage.locks.heal(join(storage.layout.commonDir, `${ref}.lock`));
   const commands = [...refs].map(([ref, oid]) => `delete ${ref} ${oid}\n`).join('');
   if (refs.size > 0)
-    await storage.git.output(['update-ref', '--stdin'], { input: Buffer.from(commands, 'utf8') });
+    await storage.git.output(['update-ref', '--stdin'], {
+      input: Buffer.from(commands, 'utf8'),
+      site: 'install.purge',
+    });
   // Nothing of ours is worth keeping now, and a pack with .keep would never be collected.
   dropKeeps(storage);
   // Git leaves folders that it has emptied, and a killed process the value it was about to move.
-  await removeAll(refFolders(storage));
+  await removeAll(storage, refFolders(storage));
   for (const folder of ['refs/notes', 'logs/refs/notes'])
     removeIfEmpty(join(storage.layout.commonDir, folder));
   return [...refs.keys()];

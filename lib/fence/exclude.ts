@@ -3,10 +3,12 @@
  * `info/exclude` between two lines of ours, unless the folder is ignored already (husky's is).
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Storage } from '../git/storage.js';
 
 const BEGIN = '# git-durable hooks';
+/** The first line where there was no such file before. */
+const MADE = `${BEGIN}, in a file made for them`;
 const END = '# git-durable hooks, end';
 
 export async function excludeHooks(storage: Storage, dir: string, names: readonly string[]): Promise<void> {
@@ -18,26 +20,39 @@ export async function excludeHooks(storage: Storage, dir: string, names: readonl
   const folder = dir.slice(workTree.length).replace(/[*?[\\ ]/g, '\\$&');
   const patterns = names.flatMap((name) => [`${folder}/${name}`, `${folder}/${name}.durable-prev`]);
   const before = read(storage);
-  const after = `${withoutOurs(before)}${[BEGIN, ...patterns, END].join('\n')}\n`;
+  const begin = before === null || before.includes(`${MADE}\n`) ? MADE : BEGIN;
+  const after = `${withoutOurs(before ?? '')}${[begin, ...patterns, END].join('\n')}\n`;
   if (after !== before) write(storage, after);
 }
 
 export function includeHooks(storage: Storage): void {
+  const { disk } = storage;
+  const file = excludeFile(storage);
+  disk.unlink('fence.hook', newOf(file));
   const before = read(storage);
+  if (before === null) return;
   const after = withoutOurs(before);
-  if (after !== before) write(storage, after);
+  if (after === '' && before.includes(`${MADE}\n`)) {
+    disk.unlink('fence.hook', file);
+    disk.removeDir('fence.hook', dirname(file));
+  } else if (after !== before) write(storage, after);
 }
 
 const excludeFile = ({ layout }: Storage): string => join(layout.commonDir, 'info', 'exclude');
 
-const read = (storage: Storage): string =>
-  existsSync(excludeFile(storage)) ? readFileSync(excludeFile(storage), 'latin1') : '';
+const newOf = (file: string): string => `${file}.durable-new`;
 
-const withoutOurs = (text: string): string => text.replace(new RegExp(`${BEGIN}\\n[\\s\\S]*?${END}\\n`), '');
+const read = (storage: Storage): string | null =>
+  existsSync(excludeFile(storage)) ? readFileSync(excludeFile(storage), 'latin1') : null;
+
+const withoutOurs = (text: string): string =>
+  text.replace(new RegExp(`(?:${MADE}|${BEGIN})\\n[\\s\\S]*?${END}\\n`), '');
 
 function write(storage: Storage, text: string): void {
+  const { disk } = storage;
   const file = excludeFile(storage);
-  storage.disk.makePassingDir('fence.hook', join(storage.layout.commonDir, 'info'), 0o777);
-  storage.disk.createPassing('fence.hook', `${file}.durable-new`, Buffer.from(text, 'latin1'), 0o666);
-  storage.disk.rename('fence.hook', `${file}.durable-new`, file);
+  disk.makePassingDir('fence.hook', dirname(file), 0o777);
+  disk.unlink('fence.hook', newOf(file));
+  disk.createPassing('fence.hook', newOf(file), Buffer.from(text, 'latin1'), 0o666);
+  disk.rename('fence.hook', newOf(file), file);
 }

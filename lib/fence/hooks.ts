@@ -17,8 +17,9 @@ import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import { errno, namesIn } from '../git/disk.js';
 import type { Settings, Storage } from '../git/storage.js';
+import { setConfig, unsetConfig } from './config.js';
 import { excludeHooks, includeHooks } from './exclude.js';
-import { isHookPresent, placeHook, takeHook, trackedHooks, writeHook } from './hook-files.js';
+import { isHookPresent, placeHook, strays, takeHook, trackedHooks, writeHook } from './hook-files.js';
 
 const HOOKS = [
   'pre-commit',
@@ -57,8 +58,10 @@ export async function installHooks(storage: Storage, mode: Settings['fence'] | n
   const files = isOff ? await takeAll(storage, dir) : await configure(storage);
   const tracked = isOff ? [] : await trackedHooks(storage, dir, HOOKS);
   if (!isOff && needsFiles(storage)) await excludeHooks(storage, dir, HOOKS);
-  const fence = await setMode(storage, mode, before);
+  const fence = await modeBefore(storage, mode, before);
   record(storage, { v: 1, dir, tracked, madeDir: before?.madeDir === true, ...fence });
+  // What it was is on record by now: killed here, `removeHooks` puts it back all the same.
+  if (mode !== null) await setConfig(storage, ['durable.fence', mode]);
   return [...(before === null ? [manifest(storage)] : []), ...files];
 }
 
@@ -71,15 +74,15 @@ export function plannedHooks(storage: Storage): string[] {
 /** Idempotent. What other work trees use stays; with the `last` one all goes. Errors: 'git-failed', the disk's. */
 export async function removeHooks(storage: Storage, last: boolean): Promise<string[]> {
   const installed = installedHooks(storage);
-  const { disk, git } = storage;
+  const { disk } = storage;
   const dir = installed?.dir ?? (await hooksDir(storage));
   const taken = isShared(storage, dir) ? [] : takeFrom(storage, dir);
   if (last) await unconfigure(storage);
   includeHooks(storage);
   if (installed?.madeDir === true) disk.removeDir('fence.hook', dir);
-  if (installed?.fenceBefore === null) await git.run(['config', '--local', '--unset-all', 'durable.fence']);
+  if (installed?.fenceBefore === null) await unsetConfig(storage, ['--unset-all', 'durable.fence']);
   else if (installed?.fenceBefore !== undefined)
-    await git.output(['config', '--local', 'durable.fence', installed.fenceBefore]);
+    await setConfig(storage, ['durable.fence', installed.fenceBefore]);
   disk.unlink('fence.hook', manifest(storage));
   return taken;
 }
@@ -118,6 +121,12 @@ export function missingHooks(storage: Storage): string[] {
   const installed = installedHooks(storage);
   if (installed === null || storage.settings.fence === 'off' || !needsFiles(storage)) return [];
   return HOOKS.filter((name) => !installed.tracked.includes(name) && !isHookPresent(installed.dir, name));
+}
+
+/** What `removeHooks` has left in the folder that git uses. */
+export async function hooksLeft(storage: Storage): Promise<string[]> {
+  const dir = await hooksDir(storage);
+  return HOOKS.flatMap((name) => strays(dir, name));
 }
 
 /** Where git looks, `core.hooksPath` or `hooks` of the common git dir. Our own git has that setting off, as its last value. */
@@ -165,32 +174,32 @@ async function configure(storage: Storage): Promise<string[]> {
     if (!existsSync(path)) fresh.push(path);
     writeHook(storage, path, name);
     const section = `hook.durable-${name}`;
-    await storage.git.output(['config', '--local', `${section}.event`, name]);
-    // Git hands it to a shell.
-    await storage.git.output([
-      'config',
-      '--local',
-      `${section}.command`,
-      `'${path.replaceAll("'", `'\\''`)}'`,
-    ]);
+    // The command first: git refuses to go on with an event that has none.
+    await setConfig(storage, [`${section}.command`, commandFor(path)]);
+    await setConfig(storage, [`${section}.event`, name]);
   }
   return fresh;
 }
 
-async function unconfigure({ git }: Storage): Promise<void> {
-  for (const name of HOOKS) await git.run(['config', '--local', '--remove-section', `hook.durable-${name}`]);
+/** Git hands it to a shell, with the arguments behind it. In a repository that was moved the script is not there any more. */
+function commandFor(script: string): string {
+  const quoted = `'${script.replaceAll("'", `'\\''`)}'`;
+  return `! [ -x ${quoted} ] || ${quoted}`;
 }
 
-async function setMode(
+async function unconfigure(storage: Storage): Promise<void> {
+  for (const name of HOOKS) await unsetConfig(storage, ['--remove-section', `hook.durable-${name}`]);
+}
+
+/** What `durable.fence` was before the first `init` that set it; {} where none has and this one does not. */
+async function modeBefore(
   { git }: Storage,
   mode: string | null,
   before: InstalledHooks | null,
 ): Promise<Pick<InstalledHooks, 'fenceBefore'>> {
-  const kept = before?.fenceBefore === undefined ? {} : { fenceBefore: before.fenceBefore };
-  if (mode === null) return kept;
+  if (before?.fenceBefore !== undefined) return { fenceBefore: before.fenceBefore };
+  if (mode === null) return {};
   const asked = await git.run(['config', '--local', 'durable.fence']);
-  await git.output(['config', '--local', 'durable.fence', mode]);
-  if (before?.fenceBefore !== undefined) return kept;
   return { fenceBefore: asked.code === 0 ? asked.stdout.toString('utf8').trim() : null };
 }
 

@@ -57,6 +57,7 @@ export const SITES = [
   'fence.state', // who holds the work tree, for hooks in sh
   'fence.view', // what the observer saw last
   'fence.hook', // hooks of ours, chained, and what keeps them out of git status
+  'fence.config', // git sets or takes away a setting of ours
   'fence.lower', // all of that goes, once the turn's end is recorded, or the owner is proven dead
   // lib/ledger
   'ledger.settle', // an event found instead of written is flushed before its receipt
@@ -77,6 +78,9 @@ export const SITES = [
   'snapshot.reset', // a private index that cannot be used goes
   'keep.seal', // the pack is reachable from a ref of ours
   'keep.drop', // no maintenance from before the seal is running any more
+  // hooks/install: an uninstall
+  'install.purge', // git deletes our refs in one transaction
+  'install.remove', // a file or folder of ours goes, with all in it
 ] as const;
 
 export type Site = (typeof SITES)[number];

@@ -6,6 +6,7 @@ import { conflicts } from './scenario-conflicts.js';
 import { decisions } from './scenario-decisions.js';
 import { elsewhere } from './scenario-elsewhere.js';
 import { housekeeping } from './scenario-housekeeping.js';
+import { installing } from './scenario-install.js';
 import { lease } from './scenario-lease.js';
 import { orphans } from './scenario-orphans.js';
 import { recovery } from './scenario-recovery.js';
@@ -66,6 +67,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   conflicts,
   rewinding,
   orphans,
+  installing,
 };
 
 /** Those whose whole effect is in one folder and one process, so that a disk can be rebuilt from their recording. */
