@@ -1,5 +1,5 @@
 /** The hook managers people have, the real ones: ours before theirs, theirs before ours, made anew, and no residue. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
@@ -154,6 +154,15 @@ test('hooks in the config of git 2.54 (not run here: the git at hand is older, t
     const ran = place.run('sh', ['-c', words], { input });
     t.deepEqual([ran.code, /^git-durable: refused/.test(ran.stderr)], [1, true], ran.stderr);
   }
+  const settings = place.git('config', '--get-regexp', '^hook[.]durable-');
   running.child.stdin.end();
   await running.ended;
+  t.is(place.git('config', '--get-regexp', '^hook[.]durable-'), settings, 'they stay when the turn ends');
+  const command = place.git('config', 'hook.durable-pre-commit.command');
+  t.is(place.run('sh', ['-c', command]).code, 0);
+  renameSync(place.dir, join(place.top, 'moved'));
+  const there = { cwd: join(place.top, 'moved') };
+  t.is(place.run('sh', ['-c', command], there).code, 0, 'in a repository that was moved nothing is refused');
+  t.is(durable(place, ['uninstall', '--purge'], there).code, 0);
+  t.is(place.run('git', ['config', '--get-regexp', '^hook[.]'], there).stdout, '');
 });
