@@ -93,7 +93,9 @@ test('four processes at once take four checkpoints, each whole', async (t) => {
 /** Where a checkpoint is killed; the next one must need no help, whatever was left. */
 const POINTS = [
   ...['quarantine.make:mkdir:after', 'quarantine.make:link:after', 'snapshot.scan:spawn:after'],
-  ...['snapshot.add:spawn:after', 'snapshot.tree:spawn:after', 'snapshot.pack:spawn:after'],
+  ...['quarantine.scratch:rename:after', 'snapshot.add:spawn:after', 'snapshot.pack:spawn:after'],
+  // Of more paths than a tree is made for without an index.
+  'snapshot.tree:spawn:after',
   ...['snapshot.publish:rename:after', 'snapshot.publish:rename:after#2', 'snapshot.publish:rename:after#3'],
   ...[
     'ref.move:rename:after',
@@ -116,13 +118,16 @@ test('killed at any step, a checkpoint leaves nothing that the next one does not
   for (const [round, point] of POINTS.entries()) {
     place.write('README', `round ${String(round)}\n`);
     place.write(`new ${String(round)}`, `round ${String(round)}\n`);
+    const many = point.startsWith('snapshot.tree') ? 250 : 0;
+    for (let file = 0; file < many; file += 1) place.write(`many/${String(file)}`, `${String(file)}\n`);
     const killed = run(`${point}=kill`);
     t.is(killed.signal, 'SIGKILL', point);
   }
   const after = run();
   t.is(after.code, 0, after.stderr);
   const { tree } = JSON.parse(after.stdout) as { tree: string };
-  t.is(place.git('ls-tree', '--name-only', tree).split('\n').length, POINTS.length + 1);
+  t.is(place.git('ls-tree', '--name-only', tree).split('\n').length, POINTS.length + 2);
+  t.is(place.git('ls-tree', '--name-only', `${tree}:many`).split('\n').length, 250);
   t.is(place.git('show', `${tree}:README`), `round ${String(POINTS.length - 1)}`);
   t.deepEqual(readdirSync(join(place.dir, '.git/durable/quarantine')), []);
   t.is(place.run('git', ['fsck', '--full', '--strict']).code, 0);
