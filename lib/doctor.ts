@@ -226,7 +226,8 @@ async function fence(storage: Storage): Promise<Problem[]> {
   const workspace = workspaceId(storage, { create: false });
   const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
   const { problems } = fenceHealth(storage, current?.record.state === 'held' ? current.record : null);
-  return problems.map((detail) => ({ code: 'fence', detail, fix: 'git durable init' }));
+  // What a lock or a hook needs stands in its sentence: no verb helps with a file that is somebody else's.
+  return problems.map((detail) => ({ code: 'fence', detail, fix: '' }));
 }
 
 async function interrupted(storage: Storage): Promise<Problem[]> {

@@ -2,7 +2,7 @@
 import type { Settings, Storage } from '../git/storage.js';
 import { readTicket } from '../git/tickets.js';
 import type { LeaseRecord } from '../lease/record.js';
-import { installedHooks, missingHooks } from './hooks.js';
+import { missingHooks, unchainedHooks } from './hooks.js';
 import { indexLock } from './place.js';
 
 export interface FenceHealth {
@@ -27,7 +27,8 @@ function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
     return wanted
       ? [`'${path}' is gone: somebody removed it, and staging beside the turn is not refused`]
       : [];
-  if (storage.identity.judge(owner).verdict === 'dead') return [`'${path}' is of a dead turn`];
+  if (storage.identity.judge(owner).verdict === 'dead')
+    return [`'${path}' is of a dead turn: the next command of git durable takes it away`];
   if (held === null)
     return [
       `'${path}' is of turn ${owner.turn ?? ''}, and nobody holds this work tree: it was copied with the repository; when no turn is starting: rm '${path}'`,
@@ -36,11 +37,13 @@ function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
 }
 
 function hookProblems(storage: Storage, held: LeaseRecord | null): string[] {
-  const tracked = installedHooks(storage)?.tracked ?? [];
   const missing = held?.kind === 'turn' && isAlive(storage, held) ? missingHooks(storage) : [];
   return [
     ...missing.map((name) => `the hook '${name}' was removed; the turn's next step puts it back`),
-    ...tracked.map((name) => `the hook '${name}' is a tracked file and was not chained: it refuses nothing`),
+    ...unchainedHooks(storage).map(
+      (name) =>
+        `the hook '${name}' is a tracked file: ours is not put in front of it, since git status would show that, and it refuses nothing`,
+    ),
   ];
 }
 

@@ -123,6 +123,11 @@ export function missingHooks(storage: Storage): string[] {
   return HOOKS.filter((name) => !installed.tracked.includes(name) && !isHookPresent(installed.dir, name));
 }
 
+/** Names of hooks that are tracked files of the user's, so that ours is not in front of them; git 2.54 runs ours beside them. */
+export function unchainedHooks(storage: Storage): readonly string[] {
+  return needsFiles(storage) ? (installedHooks(storage)?.tracked ?? []) : [];
+}
+
 /** What `removeHooks` has left in the folder that git uses. */
 export async function hooksLeft(storage: Storage): Promise<string[]> {
   const dir = await hooksDir(storage);

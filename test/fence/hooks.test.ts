@@ -230,3 +230,41 @@ test("a torn ref of the user's keeps no turn from starting, and one that is torn
   t.regex(stdout, /refs\/heads\/later appeared/);
   t.notRegex(stdout, /refs\/heads\/torn/);
 });
+
+/** `.githooks` of the work tree, as a project has it: `names` are tracked, and each says that it ran. */
+function withTracked(place: Scratch, names: readonly string[]): void {
+  for (const name of names) place.write(`.githooks/${name}`, `#!/bin/sh\necho ${name} >> ../ran\n`, 0o755);
+  place.git('add', '.githooks');
+  place.git('commit', '-qm', 'hooks');
+  place.git('config', 'core.hooksPath', '.githooks');
+}
+
+test("a tracked hook of the user's is left as it is, and run; the others refuse beside a turn; doctor names it", async (t) => {
+  const place = scratch(t);
+  withTracked(place, ['pre-commit']);
+  t.is(durable(place, ['init', '--fence', 'hooks']).code, 0);
+  const running = await openTurn(t, place);
+  t.is(place.git('status', '--porcelain'), '');
+  const refused = place.run('git', ['commit', '-q', '--allow-empty', '-m', 'beside']);
+  t.regex(refused.stderr, /^git-durable: refused \(reference-transaction\)/m);
+  t.is(place.git('log', '-1', '--format=%s'), 'hooks');
+  const { code, stdout } = durable(place, ['doctor']);
+  t.is(code, 3);
+  t.regex(stdout, /the hook 'pre-commit' is a tracked file: [^\n]* it refuses nothing/);
+  await close(running);
+  t.deepEqual(readdirSync(join(place.dir, '.githooks')), ['pre-commit']);
+  t.is(readFileSync(join(place.top, 'ran'), 'utf8'), 'pre-commit\n');
+});
+
+test('where all hooks are tracked only the lock refuses, and doctor names each of them', async (t) => {
+  const place = scratch(t);
+  const names = ['pre-commit', 'reference-transaction'];
+  withTracked(place, names);
+  t.is(durable(place, ['init']).code, 0);
+  const running = await openTurn(t, place);
+  t.is(place.run('git', ['commit', '-q', '--allow-empty', '-m', 'beside']).code, 128);
+  t.is(place.git('branch', 'slips-by'), '');
+  const { stdout } = durable(place, ['doctor']);
+  for (const name of names) t.true(stdout.includes(`the hook '${name}' is a tracked file`), stdout);
+  await close(running);
+});
