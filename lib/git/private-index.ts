@@ -9,7 +9,7 @@
  * Two ways for bytes to get in:
  * - *fed*: git reads the file itself (`update-index`). For files that have been quiet since before the snapshot, and
  *   are found unchanged afterwards: by us where they are few, by git (`changedSince`) where they are many.
- * - *held*: we read it until it stands still (stable-read.ts) and give git the bytes. For files that were changed a moment ago
+ * - *held*: we read it until it stands still (stable-read.ts) and store the bytes. For files that were changed a moment ago
  *   or while we looked, and for whatever git stumbled over: a file that shrinks while git reads it ends git ("confused by
  *   unstable object source data"). Its entry has no stat data, so that the next snapshot compares its content.
  */

@@ -12,7 +12,7 @@ import type { PrivateDir } from './private-dir.js';
 import { PrivateIndex, type Feed, type Outcome } from './private-index.js';
 import type { Quarantine } from './quarantine.js';
 import type { Storage } from './storage.js';
-import { parseComparison, type Comparison } from './tree-changes.js';
+import { Comparisons, type Comparison } from './tree-changes.js';
 import { editTree, type TreeEdit } from './tree-edit.js';
 import { below, isRepository } from './walk.js';
 
@@ -56,13 +56,14 @@ export class Taking {
   /** Files that were named themselves, not by a folder above: kept though they are over the limit. */
   readonly #named = new Set<string>();
   readonly #looks: PathLooks;
-  readonly #compared = new Map<string, Promise<Comparison>>();
+  readonly #comparisons: Comparisons;
 
   constructor(storage: Storage, dir: PrivateDir, quarantine: Quarantine) {
     this.#storage = storage;
     this.#dir = dir;
     this.#quarantine = quarantine;
     this.#finder = new NameFinder(storage, dir, quarantine);
+    this.#comparisons = new Comparisons((args) => dir.output(quarantine, args));
     const named = this.#named;
     this.#index = new PrivateIndex(storage, { dir, quarantine, named });
     this.#looks = new PathLooks(storage, { since: quarantine.bornAt, skipped: this.#skipped, named });
@@ -127,7 +128,7 @@ export class Taking {
     const edited = await editTree(this.#storage, old.tree, edits);
     if (edited === null) return null;
     for (const body of edited.made.values()) this.#quarantine.store('tree', body);
-    this.#compared.set(keyOf(old.tree, edited.tree), Promise.resolve(edited.comparison));
+    this.#comparisons.know(old.tree, edited.tree, edited.comparison);
     const finishIndex = async (): Promise<void> => {
       await this.#index.set(edits);
       this.#index.backdate();
@@ -266,7 +267,7 @@ export class Taking {
       suspects,
     };
     const [storage, quarantine, dir] = [this.#storage, this.#quarantine, this.#dir];
-    const compare = (from: string, to: string): Promise<Comparison> => this.#compare(from, to);
+    const compare: Taken['compare'] = (from, to) => this.#comparisons.of(from, to);
     const facts = { tree, files, skipped, absent };
     const { finishIndex } = made;
     return { facts, storage, quarantine, dir, state, behind: names.behind, compare, finishIndex };
@@ -279,23 +280,11 @@ export class Taking {
 
   /** Names that came into the index and went. */
   async #difference({ tree }: Made, old: IndexState): Promise<{ added: string[]; removed: string[] }> {
-    const { changes } = await this.#compare(old.tree, tree);
+    const { changes } = await this.#comparisons.of(old.tree, tree);
     return {
       added: changes.filter(({ before }) => before === null).map(({ path }) => path),
       removed: changes.filter(({ after }) => after === null).map(({ path }) => path),
     };
-  }
-
-  /** Asked twice for the same trees, when the task's last checkpoint is the work tree's last, it is answered once. */
-  #compare(from: string, to: string): Promise<Comparison> {
-    if (from === to) return Promise.resolve({ changes: [], objects: [] });
-    const key = keyOf(from, to);
-    const known = this.#compared.get(key);
-    if (known !== undefined) return known;
-    const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-ext-diff', from, to];
-    const asked = this.#dir.output(this.#quarantine, args).then(parseComparison);
-    this.#compared.set(key, asked);
-    return asked;
   }
 }
 
@@ -316,7 +305,6 @@ interface Made {
   readonly finishIndex: () => Promise<void>;
 }
 
-const keyOf = (from: string, to: string): string => `${from} ${to}`;
 /** For a tree that was written from the index. */
 const finishIndex = (): Promise<void> => Promise.resolve();
 

@@ -17,6 +17,33 @@ export interface Comparison {
   readonly objects: readonly string[];
 }
 
+/** Each pair of trees is compared once: the task's last checkpoint is most often the work tree's last as well. */
+export class Comparisons {
+  readonly #run: (args: readonly string[]) => Promise<Buffer>;
+  readonly #known = new Map<string, Promise<Comparison>>();
+
+  /** `run` starts a git that sees both trees. */
+  constructor(run: (args: readonly string[]) => Promise<Buffer>) {
+    this.#run = run;
+  }
+
+  /** Errors: those of `run`. */
+  of(from: string, to: string): Promise<Comparison> {
+    if (from === to) return Promise.resolve({ changes: [], objects: [] });
+    const known = this.#known.get(`${from} ${to}`);
+    if (known !== undefined) return known;
+    const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-ext-diff', from, to];
+    const asked = this.#run(args).then(parseComparison);
+    this.#known.set(`${from} ${to}`, asked);
+    return asked;
+  }
+
+  /** For whoever made the second tree from the first one. */
+  know(from: string, to: string, comparison: Comparison): void {
+    this.#known.set(`${from} ${to}`, Promise.resolve(comparison));
+  }
+}
+
 /** `:<mode> <mode> <oid> <oid> <status>\0<path>\0…`; paths that are no files in either tree are no changes. */
 export function parseComparison(output: Buffer): Comparison {
   const objects = new Set<string>();
