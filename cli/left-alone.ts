@@ -1,7 +1,8 @@
-/** What a repair leaves alone and a comparison leaves out, in sentences: for `recover`, `run --recover` and `diff`. */
+/** What a repair leaves alone and a comparison leaves out, in sentences: for `recover`, `run --recover`, `orphans` and `diff`. */
+import type { ProcessRecord } from '../lib/event.js';
 import type { InterruptedTurn, KeptPath, RepairResult, Uncovered } from '../lib/recovery/document.js';
 import { displayPath } from '../lib/git/path.js';
-import type { Output } from './output.js';
+import { clean, type Output } from './output.js';
 
 const KEPT: Readonly<Record<KeptPath['why'], string>> = {
   foreign: 'somebody else, or a process that the turn left running, changed it since',
@@ -13,7 +14,16 @@ const KEPT: Readonly<Record<KeptPath['why'], string>> = {
 /** One line a path, on standard error, and one for what no checkpoint holds. */
 export function noteLeftAlone(output: Output, done: RepairResult): void {
   for (const { path, why } of done.kept) output.note(`kept '${displayPath(path)}': ${KEPT[why]}`);
+  noteForeign(output, done.foreign);
   if (done.uncoveredCount > 0) output.note(`in no checkpoint, so left as found: ${named(done)}`);
+}
+
+/** One line a turn of another repository, on standard error. */
+export function noteForeign(output: Output, foreign: readonly ProcessRecord[]): void {
+  for (const { pid, command } of foreign)
+    output.note(
+      `process ${String(pid)} (${clean(command)}) holds a turn of another repository; it is left alone, with all that it started`,
+    );
 }
 
 /** One line on standard error for what one of two checkpoints has left out. */

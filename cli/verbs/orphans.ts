@@ -1,8 +1,8 @@
 /** `orphans`: what a dead or a finished turn of this work tree left running. `orphans --stop`: end exactly that. */
-import type { ProcessRecord } from '../../lib/event.js';
 import type { Orphan } from '../../lib/orphans/orphan.js';
 import type { Repository } from '../../lib/repository.js';
 import { EXIT } from '../exit.js';
+import { noteForeign } from '../left-alone.js';
 import { noteDamage, withRepository } from '../open.js';
 import { clean, type Cell, type Output } from '../output.js';
 import type { VerbContext } from '../verb.js';
@@ -21,7 +21,7 @@ async function list({ output }: VerbContext, repository: Repository): Promise<nu
     saySilent(output, silent);
     output.line(orphans.length === 0 ? 'nothing was left running' : 'next: git durable orphans --stop');
   });
-  sayForeign(output, foreign);
+  noteForeign(output, foreign);
   return EXIT.done;
 }
 
@@ -41,15 +41,8 @@ async function stop({ output }: VerbContext, repository: Repository): Promise<nu
       `${named} (${clean(command)}) does not end, or is started again; end what starts it, and try again`,
     );
   }
-  sayForeign(output, foreign);
+  noteForeign(output, foreign);
   return remaining.length === 0 ? EXIT.done : EXIT.failed;
-}
-
-function sayForeign(output: Output, foreign: readonly ProcessRecord[]): void {
-  for (const { pid, command } of foreign)
-    output.note(
-      `process ${String(pid)} (${clean(command)}) holds a turn of another repository; it is left alone, with all that it started`,
-    );
 }
 
 /** The field names are a contract. */

@@ -15,7 +15,7 @@ import type { Repository } from '../../lib/repository.js';
 import { displayPath } from '../../lib/git/path.js';
 import { pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
-import { noteLeftAlone, uncoveredRows } from '../left-alone.js';
+import { noteForeign, noteLeftAlone, uncoveredRows } from '../left-alone.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
 import { argumentsText, type Cell, type Output, type Style } from '../output.js';
@@ -51,6 +51,7 @@ async function report(context: VerbContext, repository: Repository): Promise<num
     if (interrupted.length === 0) nothing(output);
     for (const turn of interrupted) describe(output, turn, interrupted.length === 1);
   });
+  noteForeign(output, found.foreign);
   return interrupted.length === 0 ? EXIT.done : EXIT.attention;
 }
 

@@ -12,6 +12,7 @@
  */
 import type { Storage } from '../git/storage.js';
 import type { Held } from './hold.js';
+import { NOTHING_SETTLED } from './older.js';
 import { openTurnOf } from './open-turn.js';
 import { leaseOf, readLease, type CurrentLease } from './record.js';
 import { heldBy, interruptedBy, unprovenBy } from './refusal.js';
@@ -25,7 +26,7 @@ export async function acquire(storage: Storage, request: LeaseRequest): Promise<
   for (;;) {
     const current = await readLease(storage, lease);
     const proof = current === null ? null : await refuseUnlessOver(storage, current);
-    const held = await takeFrom(storage, { lease, current, request, proof, ended: [] });
+    const held = await takeFrom(storage, { lease, current, request, proof, settled: NOTHING_SETTLED });
     if (held !== null) return held;
   }
 }

@@ -34,6 +34,8 @@ export interface TakenOver {
   readonly record: LeaseRecord;
   /** Processes of the older epoch that this takeover ended. */
   readonly ended: readonly ProcessRecord[];
+  /** Who holds a turn of another repository that was begun inside the older one: left alone. */
+  readonly foreign: readonly ProcessRecord[];
 }
 
 export class Held {

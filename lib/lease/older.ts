@@ -16,13 +16,22 @@ import { heldBy } from './refusal.js';
 import { revokeOlder } from './staging.js';
 import { breakTicket, olderTickets, type ShownTicket } from './writing.js';
 
+/** What was done with the processes of older epochs. */
+export interface Settled {
+  readonly ended: readonly ProcessRecord[];
+  /** Who holds a turn of another repository, or of another work tree, that was begun inside: left alone with all that it started. */
+  readonly foreign: readonly ProcessRecord[];
+}
+
+export const NOTHING_SETTLED: Settled = { ended: [], foreign: [] };
+
 /**
- * Ends a live holder: agent, keeper and every recorded or found process; returns them once all are dead.
+ * Ends a live holder: agent, keeper and every recorded or found process; returns once all are dead.
  * Errors: 'lease-held' when one of them cannot be ended, or is this process or one that it runs in.
  */
-export async function endHolder(storage: Storage, record: LeaseRecord): Promise<ProcessRecord[]> {
+export async function endHolder(storage: Storage, record: LeaseRecord): Promise<Settled> {
   const found = await processesOf(storage, record);
-  const isFound = found.some(({ pid }) => pid === record.holder.pid);
+  const isFound = found.own.some(({ pid }) => pid === record.holder.pid);
   if (!isFound && isRunning(record.holder))
     throw heldBy(storage, record, 'this very process, or one that it runs in, holds it');
   return endAll(storage, record, found);
@@ -37,21 +46,27 @@ export async function settleOlder(
   storage: Storage,
   epoch: number,
   replaced: LeaseRecord | null,
-): Promise<ProcessRecord[]> {
+): Promise<Settled> {
   revokeOlder(storage, epoch);
   if (replaced === null) {
     await awaitTickets(storage, epoch, null);
-    return [];
+    return NOTHING_SETTLED;
   }
-  const ended = await endAll(storage, replaced, await processesOf(storage, replaced));
+  const settled = await endAll(storage, replaced, await processesOf(storage, replaced));
   await awaitTickets(storage, epoch, replaced);
-  return ended;
+  return settled;
+}
+
+interface Processes {
+  readonly own: readonly ProcessRecord[];
+  readonly foreign: readonly ProcessRecord[];
 }
 
 /** Every live process of the holding, and of those before it, that this process could end; none where pids mean nothing here. */
-export async function processesOf(storage: Storage, record: LeaseRecord): Promise<ProcessRecord[]> {
+async function processesOf(storage: Storage, record: LeaseRecord): Promise<Processes> {
   const table = processTable();
   const found = new Map<number, ProcessRecord>();
+  const foreign = new Map<number, ProcessRecord>();
   const named = await recordedProcesses(storage, record);
   for (const holding of [record, ...record.older].filter((one) => isOfHere(storage, one.holder))) {
     const keeper = holding.keeper === null ? [] : [holding.keeper];
@@ -61,10 +76,11 @@ export async function processesOf(storage: Storage, record: LeaseRecord): Promis
       holders: [holding.holder],
       caller: storage.host.pid,
       isForeign: foreignMarkers(storage, record.lease),
+      onForeign: (one: ProcessRecord) => foreign.set(one.pid, one),
     };
     for (const one of findProcesses(search, table)) found.set(one.pid, one);
   }
-  return [...found.values()];
+  return { own: [...found.values()], foreign: [...foreign.values()] };
 }
 
 /** Processes that the turn's events name. */
@@ -77,15 +93,11 @@ export async function recordedProcesses(storage: Storage, record: LeaseRecord): 
   return [...state.processes.map((one) => one.process), ...invoked];
 }
 
-async function endAll(
-  storage: Storage,
-  record: LeaseRecord,
-  processes: readonly ProcessRecord[],
-): Promise<ProcessRecord[]> {
-  const [stubborn] = await endProcesses(storage.host, processes);
+async function endAll(storage: Storage, record: LeaseRecord, { own, foreign }: Processes): Promise<Settled> {
+  const [stubborn] = await endProcesses(storage.host, own);
   // The keeper is ours and writes no tree: it is no process of the turn's to be told about.
   const keepers = [record, ...record.older].map(({ keeper }) => keeper?.pid);
-  if (stubborn === undefined) return processes.filter(({ pid }) => !keepers.includes(pid));
+  if (stubborn === undefined) return { ended: own.filter(({ pid }) => !keepers.includes(pid)), foreign };
   throw heldBy(storage, record, `process ${String(stubborn.pid)} (${stubborn.command}) does not end`);
 }
 

@@ -2,13 +2,12 @@
  * The swap that gives a lease to its next holder, and what has to be done before that holder may act (PROTOCOL.md 11).
  */
 import { digest } from '../canonical.js';
-import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
 import { Held, type TakenOver } from './hold.js';
 import { leftTurns } from './left.js';
 import { holdMaintenance } from './maintenance.js';
-import { settleOlder } from './older.js';
+import { settleOlder, type Settled } from './older.js';
 import { isFinished, openTurnOf } from './open-turn.js';
 import type { ProcessIdentity } from './processes.js';
 import { isToken, readLease, swapLease, tokenOf, type CurrentLease, type LeaseRecord } from './record.js';
@@ -37,8 +36,8 @@ export interface Take {
   readonly request: LeaseRequest;
   /** How the holder's death is known; null where the lease was free. */
   readonly proof: string | null;
-  /** What was ended to get that proof. */
-  readonly ended: readonly ProcessRecord[];
+  /** What was done to get that proof. */
+  readonly settled: Settled;
 }
 
 /** The id of this work tree, made if there is none. */
@@ -60,10 +59,10 @@ export async function takeFrom(storage: Storage, take: Take): Promise<Held | nul
     const replaced = take.proof === null ? null : (take.current?.record ?? null);
     // A turn that was finished left its background processes alive on purpose, as after a release.
     const isDone = replaced !== null && (await isFinished(storage, replaced));
-    const ended = await settleOlder(storage, record.epoch, isDone ? null : replaced);
+    const settled = await settleOlder(storage, record.epoch, isDone ? null : replaced);
     makeStage(storage, record.epoch);
     if (record.kind === 'turn') holdMaintenance(storage, record.holder.pid);
-    return new Held(storage, record, takenOver(take, replaced, ended));
+    return new Held(storage, record, takenOver(take, replaced, settled));
   } catch (error) {
     await handBack(storage, take, record);
     throw error;
@@ -122,13 +121,16 @@ const OBJECTIVE_CHARACTERS = 200;
 /** A keeper looks a few times a second: a shorter TTL could not be kept. */
 const SHORTEST_TTL_MS = 1000;
 
-function takenOver(
-  take: Take,
-  replaced: LeaseRecord | null,
-  ended: readonly ProcessRecord[],
-): TakenOver | null {
+function takenOver(take: Take, replaced: LeaseRecord | null, settled: Settled): TakenOver | null {
   if (replaced === null || take.proof === null) return null;
-  return { epoch: replaced.epoch, proof: take.proof, record: replaced, ended: [...take.ended, ...ended] };
+  const foreign = new Map([...take.settled.foreign, ...settled.foreign].map((one) => [one.pid, one]));
+  return {
+    epoch: replaced.epoch,
+    proof: take.proof,
+    record: replaced,
+    ended: [...take.settled.ended, ...settled.ended],
+    foreign: [...foreign.values()],
+  };
 }
 
 /** Best effort: when it fails too, the lease names this process, whose end is proof enough for the next one. */

@@ -11,11 +11,10 @@
  * step after the swap fails, the lease is handed back: it names the dead holder again, under the new epoch.
  * Caveat: one rename of the older epoch may still land between 2 and 3. That is harmless, nothing was read yet (18).
  */
-import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { challengeMs, hostChallenge, outlasted, type Challenge } from './challenge.js';
 import type { Held } from './hold.js';
-import { endHolder } from './older.js';
+import { endHolder, NOTHING_SETTLED, type Settled } from './older.js';
 import { leaseOf, leaseRef, readLease, type CurrentLease } from './record.js';
 import { heldBy, unprovenBy } from './refusal.js';
 import { ownWorkspace, takeFrom, type LeaseRequest } from './take.js';
@@ -34,32 +33,39 @@ export interface TakeOverRequest extends LeaseRequest {
  */
 export async function takeOver(storage: Storage, request: TakeOverRequest): Promise<Held> {
   const lease = leaseOf(ownWorkspace(storage));
-  const ended: ProcessRecord[] = [];
+  const done: Settled[] = [];
   for (;;) {
     const current = await readLease(storage, lease);
-    const proof = await proofOf(storage, current, request, ended);
+    const proof = await proofOf(storage, current, request, done);
     if (proof === 'look again') continue;
-    const held = await takeFrom(storage, { lease, current, request, proof, ended });
+    const settled = done.reduce(joined, NOTHING_SETTLED);
+    const held = await takeFrom(storage, { lease, current, request, proof, settled });
     if (held !== null) return held;
   }
 }
+
+const joined = (one: Settled, other: Settled): Settled => ({
+  ended: [...one.ended, ...other.ended],
+  foreign: [...one.foreign, ...other.foreign],
+});
 
 /** Why the recorded holder is over; null where the lease is free; 'look again' when the record moved meanwhile. */
 async function proofOf(
   storage: Storage,
   current: CurrentLease | null,
   request: TakeOverRequest,
-  ended: ProcessRecord[],
+  done: Settled[],
 ): Promise<string | null> {
   if (current === null) return null;
   const { record } = current;
   // An agent that is asked to end may let go of its lease on the way out; its other processes may be there still.
-  if (record.state === 'free') return ended.length === 0 ? null : 'it let go when its processes were ended';
+  if (record.state === 'free')
+    return done.every(({ ended }) => ended.length === 0) ? null : 'it let go when its processes were ended';
   const { verdict, why } = storage.identity.judge(record.holder);
   if (verdict === 'dead') return why;
   if (verdict === 'alive') {
     if (request.force !== true) throw heldBy(storage, record, why);
-    ended.push(...(await endHolder(storage, record)));
+    done.push(await endHolder(storage, record));
     // The keeper may have renewed until it was ended: the record to swap against is read again.
     return 'look again';
   }

@@ -157,7 +157,16 @@ async function repaired(
       if (moves.length > 0) await applyEntries(context, moves, { purpose: 'repair', isKept: false, prune });
       const changed = writtenInFact(storage, aim, findings);
       await settle(context, cut, action);
-      return { turn: cut.transaction.id, action, ...changed, kept, ...NOTHING_UNCOVERED, checkpoint };
+      const foreign = held.takenOver?.foreign ?? [];
+      return {
+        turn: cut.transaction.id,
+        action,
+        ...changed,
+        kept,
+        ...NOTHING_UNCOVERED,
+        checkpoint,
+        foreign,
+      };
     } catch (error) {
       if (!hasCode(error, 'conflict') || tries === MOST_TRIES) throw error;
     }

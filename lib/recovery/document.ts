@@ -3,7 +3,7 @@
  *
  * Field names and values are a contract (the README's section on documents); object ids are hex, times ISO 8601 UTC.
  */
-import type { FileState, InvocationState } from '../event.js';
+import type { FileState, InvocationState, ProcessRecord } from '../event.js';
 import type { ExactJson } from '../exact-json.js';
 import type { LeftOut } from '../files/diff.js';
 import type { Orphan } from '../orphans/orphan.js';
@@ -11,6 +11,8 @@ import type { Orphan } from '../orphans/orphan.js';
 export interface RecoverReport {
   /** Empty: nothing was interrupted. Oldest turn first. */
   readonly interrupted: readonly InterruptedTurn[];
+  /** Who holds a turn of another repository that was begun inside one of these: no repair ends that. */
+  readonly foreign: readonly ProcessRecord[];
 }
 
 export interface InterruptedTurn {
@@ -91,6 +93,8 @@ export interface RepairResult {
   readonly uncoveredCount: number;
   /** The tree just before the repair: restoring it undoes the repair. */
   readonly checkpoint: string | null;
+  /** Who holds a turn of another repository that was begun inside this one: left alone, with all that it started. */
+  readonly foreign: readonly ProcessRecord[];
 }
 
 export interface KeptPath {

@@ -146,6 +146,7 @@ class Repair {
       uncovered: applied.document.uncovered,
       uncoveredCount: applied.document.uncoveredCount,
       checkpoint: applied.checkpoint,
+      foreign: this.#context.held.takenOver?.foreign ?? [],
     };
   }
 

@@ -5,6 +5,7 @@
  * `git status` and one look at the process table. The length of a ledger does not matter.
  */
 import { existsSync } from 'node:fs';
+import type { ProcessRecord } from '../event.js';
 import { exactJson, type ExactJson } from '../exact-json.js';
 import { hasCode } from '../errors.js';
 import { isWaiting, lapseOf } from '../decisions/lapse.js';
@@ -34,17 +35,19 @@ export interface ReportOptions {
  */
 export async function recoveryReport(storage: Storage, options: ReportOptions = {}): Promise<RecoverReport> {
   const interrupted: InterruptedTurn[] = [];
+  let foreign: readonly ProcessRecord[] = [];
   const open = (await openTurns(storage, options.all ?? false)).filter(
     ({ detectedBy }) => detectedBy !== null,
   );
   if (open.length > 0) {
     const look = await lookAround(storage, { containers: options.containers ?? false });
     for (const one of open) interrupted.push(await inItsWorkTree(storage, one, look));
+    foreign = [...look.foreign.values()];
   }
   for (const cut of await cutRestores(storage, options.all ?? false))
     interrupted.push(await cutRestoreReport(storage, cut));
   if (interrupted.length === 0) await refuseNewer(storage);
-  return { interrupted };
+  return { interrupted, foreign };
 }
 
 /** The document of one turn, and the findings it was made from. */

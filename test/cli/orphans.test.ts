@@ -350,10 +350,12 @@ for (const how of ['orphans', 'recover'] as const) {
     const keeper = await keeperOf(other);
     t.deepEqual(pids(orphans(place)), [shell]);
     const words = how === 'orphans' ? ['orphans', '--stop'] : ['recover', '--keep'];
+    const named = `git-durable: process ${String(holder)} (`;
+    const report = durable(place, words.slice(0, 1));
+    t.is(report.stderr.split(named).length, 2, report.stderr);
     const ended = durable(place, words);
     t.is(ended.code, 0, ended.stderr);
-    const named = `git-durable: process ${String(holder)} (`;
-    if (how === 'orphans') t.true(ended.stderr.includes(named), ended.stderr);
+    t.is(ended.stderr.split(named).length, 2, ended.stderr);
     t.true(isOver(shell));
     t.deepEqual([holder, agent, keeper].map(isOver), [false, false, false]);
     writeFileSync(join(place.top, 'go'), '\n');

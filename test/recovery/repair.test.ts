@@ -83,7 +83,7 @@ test('roll back puts each touched path back as the turn found it, keeps a foreig
     'by/transaction': null,
   });
   t.false(existsSync(join(place.dir, 'made')) || existsSync(join(place.dir, 'by')));
-  t.deepEqual(await recoveryReport(storage), { interrupted: [] });
+  t.deepEqual(await recoveryReport(storage), { interrupted: [], foreign: [] });
 });
 
 test('roll forward completes each intent, keeps a foreign path and names it', async (t) => {
@@ -199,7 +199,7 @@ test('a paused holder is ended when a person says so, and only then', async (t) 
   child.kill('SIGSTOP');
   // Another program asks: not the parent of the paused one, whose children are never ended.
   const storage = await openAs(t, place, { pid: 4_000_000 });
-  t.deepEqual(await recoveryReport(storage), { interrupted: [] });
+  t.deepEqual(await recoveryReport(storage), { interrupted: [], foreign: [] });
   t.true(hasCode(await t.throwsAsync(repair(storage, { action: 'roll-back' })), 'lease-held'));
   const result = await repair(storage, { action: 'roll-back', takeOver: true });
   t.is(result.turn, 'turn');

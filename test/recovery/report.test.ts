@@ -46,13 +46,13 @@ async function edit(turn: TurnPlace, place: Scratch, path: string, content: stri
 
 test('a repository with nothing interrupted reports nothing', async (t) => {
   const place = scratch(t);
-  t.deepEqual(await recoveryReport(await openAs(t, place)), { interrupted: [] });
+  t.deepEqual(await recoveryReport(await openAs(t, place)), { interrupted: [], foreign: [] });
 });
 
 test('a turn whose holder is alive is not interrupted', async (t) => {
   const place = scratch(t);
   await openTurn(await openAs(t, place));
-  t.deepEqual(await recoveryReport(await openAs(t, place)), { interrupted: [] });
+  t.deepEqual(await recoveryReport(await openAs(t, place)), { interrupted: [], foreign: [] });
 });
 
 test('a turn whose holder is dead is reported with its calls, its files and their images', async (t) => {
@@ -445,7 +445,7 @@ test('an interrupted turn of another work tree is shown there, and here only whe
   writeFileSync(join(linked, 'there'), 'x\n');
   await endCall(turn, call);
   const here = await openAs(t, place);
-  t.deepEqual(await recoveryReport(here), { interrupted: [] });
+  t.deepEqual(await recoveryReport(here), { interrupted: [], foreign: [] });
   const [found] = (await recoveryReport(here, { all: true })).interrupted;
   t.deepEqual(found === undefined ? null : states(found), { there: 'written' });
   t.deepEqual(found?.drift, []);
