@@ -34,7 +34,8 @@ export interface ErrorFields {
   'ref-moved': { ref: string; expected: string | null; actual: string | null };
   'ref-conflict': { ref: string; other: string };
   'ref-damaged': { ref: string; detail: string };
-  'object-missing': { oid: string; needed: string };
+  /** `instead`: what to type that does without it. */
+  'object-missing': { oid: string; needed: string; instead?: string };
   'object-damaged': { oid: string; detail: string };
   'out-of-space': { path: string };
   /** `readOnly`: the file system takes no writes from anybody, whatever the modes say. */
@@ -116,6 +117,13 @@ export function hasCode<C extends ErrorCode>(error: unknown, code: C): error is 
   return isDurableError(error) && error.code === code;
 }
 
+/** An object that is needed is not in the repository, or not with its bytes. */
+export function isLoss(
+  error: unknown,
+): error is DurableError<'object-missing'> | DurableError<'object-damaged'> {
+  return hasCode(error, 'object-missing') || hasCode(error, 'object-damaged');
+}
+
 /** One of our errors from the JSON of its code and fields; null when the text is none. */
 export function errorFrom(text: string): DurableError | null {
   try {
@@ -171,7 +179,9 @@ const SENTENCES: Sentences = {
   'ref-damaged': (f) =>
     `'${f.ref}' holds no object id (${f.detail}); type 'git durable doctor --fix', or look for its last value in a clone`,
   'object-missing': (f) =>
-    `object ${f.oid} is missing (needed: ${f.needed}); type 'git durable doctor', or fetch it from a clone that has it`,
+    f.instead === undefined
+      ? `object ${f.oid} is missing (needed: ${f.needed}); type 'git durable doctor', or fetch it from a clone that has it`
+      : `object ${f.oid} cannot be read (needed: ${f.needed}), and no file was changed; fetch it from a clone that has it, or do without it: '${f.instead}'`,
   'object-damaged': (f) => `object ${f.oid} is damaged (${f.detail}); type 'git durable doctor'`,
   'out-of-space': (f) =>
     `no space left while writing '${f.path}'; nothing was lost: free some space and type the same again`,

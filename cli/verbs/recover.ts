@@ -140,6 +140,7 @@ function documentOf(turn: InterruptedTurn): unknown {
     drift: turn.drift,
     uncovered: turn.uncovered,
     uncoveredCount: turn.uncoveredCount,
+    lost: turn.lost,
   };
 }
 
@@ -201,12 +202,18 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
     'look: git status',
   );
   section(output, 'in no checkpoint, no repair touches them', uncoveredRows(turn));
+  section(
+    output,
+    'lost',
+    turn.lost.map(({ what, oid, state }) => [state, what, `object ${oid}`]),
+    'so nobody can tell all that was changed, and no repair moves a file; what else is lost: git durable verify',
+  );
   const call = ['git durable', ...at(turn.workTree), 'recover'].join(' ');
   const which = isOnly && turn.origin === null ? '' : ` --turn ${turn.turn}`;
   output.line();
   output.table([
     ['next:', `${call} --keep${which}`, 'leave every file as it is'],
-    ['', `${call} --roll-back${which}`, 'every file to where it was'],
+    ...(turn.lost.length === 0 ? [['', `${call} --roll-back${which}`, 'every file to where it was']] : []),
     ...(turn.rollsForward
       ? [['', `${call} --roll-forward${which}`, 'every file to its intended content']]
       : []),

@@ -3,7 +3,7 @@
  *
  * Reads only, unless the note is asked for.
  */
-import { hasCode } from '../errors.js';
+import { isLoss } from '../errors.js';
 import { diffCheckpoints } from '../files/diff.js';
 import type { Storage } from '../git/storage.js';
 import { workspaceId } from '../lease/workspace.js';
@@ -45,7 +45,7 @@ async function countSince(storage: Storage, after: string | null): Promise<numbe
   try {
     return (await diffCheckpoints(storage, after)).length;
   } catch (error) {
-    if (hasCode(error, 'object-missing')) return null;
+    if (isLoss(error)) return null;
     throw error;
   }
 }

@@ -4,7 +4,7 @@
  * Reads only. What cannot be read any more (a checkpoint that was pruned, arguments that were purged) makes the facts weaker, which
  * the judge knows (`isWhole`), and never wrong.
  */
-import { hasCode } from '../errors.js';
+import { hasCode, isLoss } from '../errors.js';
 import { readCheckpoint, type Scope } from '../files/checkpoint-read.js';
 import { diffCheckpoints, leftOutOf, type Difference } from '../files/diff.js';
 import { encodePath, splitPaths } from '../git/path.js';
@@ -45,7 +45,7 @@ async function kept<T>(read: () => Promise<T>): Promise<T | null> {
   try {
     return await read();
   } catch (error) {
-    if (hasCode(error, 'object-missing') || hasCode(error, 'git-failed')) return null;
+    if (isLoss(error) || hasCode(error, 'git-failed')) return null;
     throw error;
   }
 }

@@ -15,7 +15,7 @@
  * work by then, at the start of the work tree's next turn (the person committed in between; the process died in between), and by
  * `check --note`. Written twice it is once. That a note could not be written fails no turn.
  */
-import { hasCode, isDurableError } from '../errors.js';
+import { isDurableError, isLoss } from '../errors.js';
 import { headOf } from '../git/head.js';
 import { editNote, readNote } from '../git/notes.js';
 import type { Storage } from '../git/storage.js';
@@ -114,7 +114,7 @@ async function commitOf(
   try {
     return await workCommit(storage, record, { ...look, trees: await treesOf(storage, record) });
   } catch (error) {
-    if (hasCode(error, 'object-missing')) return null;
+    if (isLoss(error)) return null;
     throw error;
   }
 }

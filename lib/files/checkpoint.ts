@@ -14,7 +14,7 @@
  * Measured on a warm tree of 50,000 files with 10 changed (test/bench/checkpoint.bench.ts), ratio to
  * `git --no-optional-locks status`: see the table there; the ways that were tried are in the commit that brought this file.
  */
-import { DurableError, hasCode } from '../errors.js';
+import { DurableError, hasCode, isLoss } from '../errors.js';
 import type { Event, Recorded } from '../event.js';
 import { headTree } from '../git/head.js';
 import { releaseKeeps } from '../git/keep.js';
@@ -26,6 +26,7 @@ import {
   type SkippedPath,
 } from '../git/snapshot.js';
 import { displayPath } from '../git/path.js';
+import { readWhole } from '../git/objects.js';
 import type { Storage } from '../git/storage.js';
 import { refuseDetour, statIn, treePath } from '../git/tree-path.js';
 import { canonicalJson } from '../canonical.js';
@@ -80,7 +81,7 @@ export async function takeCheckpoint(
   try {
     return await attempt(storage, ledger, { ...request, paths: named, isAnew: false });
   } catch (error) {
-    if (!hasCode(error, 'git-failed')) throw error;
+    if (!hasCode(error, 'git-failed') && !isLoss(error)) throw error;
     // The private index, or the checkpoint before, names objects that were pruned or purged meanwhile.
     forgetSnapshots(storage);
   }
@@ -183,14 +184,23 @@ function taken(recorded: Recorded | undefined): Recorded<'checkpoint.taken'> {
   return { commit: recorded.commit, chain: recorded.chain, event: recorded.event };
 }
 
-/** The tree of the checkpoint before, of this task or else of this work tree; null when there is none or it was pruned. */
+/**
+ * The tree of the checkpoint before, of this task or else of this work tree; null when there is none or it was pruned. Errors:
+ * 'object-missing' when its root is lost: a tree that is the same now would be taken for one that is kept.
+ */
 async function parentTree(storage: Storage, ledger: Ledger): Promise<string | null> {
   const { lastCheckpoint } = await ledger.state();
-  if (lastCheckpoint === null) return lastKeptTree(storage);
+  const tree = await (lastCheckpoint === null ? lastKeptTree(storage) : treeIn(storage, lastCheckpoint));
+  if (tree !== null && (await readWhole(storage.objects, tree)) === undefined)
+    throw new DurableError('object-missing', { oid: tree, needed: 'the checkpoint before' });
+  return tree;
+}
+
+async function treeIn(storage: Storage, checkpoint: string): Promise<string | null> {
   try {
-    return (await readCheckpoint(storage, lastCheckpoint)).tree;
+    return (await readCheckpoint(storage, checkpoint)).tree;
   } catch (error) {
-    if (hasCode(error, 'object-missing') || hasCode(error, 'object-damaged')) return null;
+    if (isLoss(error)) return null;
     throw error;
   }
 }

@@ -10,7 +10,8 @@ import { looking } from '../git/looking.js';
 import { takeSnapshot } from '../git/snapshot.js';
 import type { Storage } from '../git/storage.js';
 import { parseComparison, type TreeChange } from '../git/tree-changes.js';
-import { readCheckpoint, type Scope } from './checkpoint-read.js';
+import { readCheckpoint, type Scope, type StoredCheckpoint } from './checkpoint-read.js';
+import { comparing, type Root } from './comparing.js';
 
 export interface Difference {
   readonly path: string;
@@ -46,25 +47,32 @@ export async function compareCheckpoints(storage: Storage, from: string, to = 'w
   const before = await readCheckpoint(storage, from);
   if (to === 'worktree') return looking(storage, (at) => diffWorkTree(at, before));
   const after = await readCheckpoint(storage, to);
-  const changes = await treeChanges(storage, before.tree, after.tree);
+  const changes = await changesOf(storage, rootOf(before), rootOf(after));
   return described(changes, before.scope, after.scope);
 }
 
-/** Differences of two trees that are in the object store. Errors: 'git-failed'. */
-export async function treeChanges(storage: Storage, from: string, to: string): Promise<TreeChange[]> {
-  if (from === to) return [];
-  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-ext-diff', from, to];
-  return [...parseComparison(await storage.git.output(args)).changes];
+/** Differences of two trees that are in the object store. Errors: 'object-missing', 'object-damaged', 'git-failed'. */
+export function treeChanges(storage: Storage, from: string, to: string): Promise<TreeChange[]> {
+  return changesOf(storage, { tree: from, of: `tree ${from}` }, { tree: to, of: `tree ${to}` });
 }
 
-async function diffWorkTree(
-  storage: Storage,
-  before: { readonly tree: string; readonly scope: Scope },
-): Promise<Compared> {
+async function changesOf(storage: Storage, from: Root, to: Root): Promise<TreeChange[]> {
+  if (from.tree === to.tree) return [];
+  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-ext-diff', from.tree, to.tree];
+  const output = await comparing(storage, [from, to], () => storage.git.output(args));
+  return [...parseComparison(output).changes];
+}
+
+export const rootOf = ({ tree, checkpoint }: StoredCheckpoint): Root => ({
+  tree,
+  of: `checkpoint ${checkpoint}`,
+});
+
+async function diffWorkTree(storage: Storage, before: StoredCheckpoint): Promise<Compared> {
   // What the checkpoint holds by name, though ignored, is compared too.
   const snapshot = await takeSnapshot(storage, before.scope.named);
   try {
-    const changes = await snapshot.changes(before.tree);
+    const changes = await comparing(storage, [rootOf(before)], () => snapshot.changes(before.tree));
     return described(changes, before.scope, snapshot.facts);
   } finally {
     snapshot.discard();

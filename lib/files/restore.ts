@@ -21,7 +21,8 @@ import type { TreeChange } from '../git/tree-changes.js';
 import { statIn, treePath } from '../git/tree-path.js';
 import { takeCheckpoint } from './checkpoint.js';
 import { readCheckpoint, type Scope, type StoredCheckpoint } from './checkpoint-read.js';
-import { isAtOrBelow, treeChanges } from './diff.js';
+import { comparing } from './comparing.js';
+import { isAtOrBelow, rootOf, treeChanges } from './diff.js';
 import type { Move } from './manifest.js';
 import { planRestore, type RestorePlan } from './restore-plan.js';
 import { applyEntries, type TransactionContext } from './transaction.js';
@@ -110,7 +111,7 @@ async function look(storage: Storage, request: RestoreRequest): Promise<Look> {
   const { named } = target.scope;
   const snapshot = await takeSnapshot(storage, named);
   try {
-    const all = await snapshot.changes(target.tree);
+    const all = await comparing(storage, [rootOf(target)], () => snapshot.changes(target.tree));
     const changes = selected(all, request.paths);
     await demandKnown(storage, { target, paths: request.paths, changes });
     const ignored = await ignoredAdditions(storage, target, changes);

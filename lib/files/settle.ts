@@ -5,6 +5,7 @@
  * paths that do as the reason. No byte is changed: this is for a repair that keeps what is there, and for a transaction that an operation
  * outside turns left when it was killed (a restore), which the next transaction under the same lease ends beside its own.
  */
+import { isLoss } from '../errors.js';
 import type { EventDraft } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import type { LeaseToken } from '../lease/record.js';
@@ -34,12 +35,27 @@ export async function settledAsFound(
 ): Promise<EventDraft> {
   const { id, prepared } = transaction;
   const { turn } = prepared.event;
-  const { entries } = await manifestOf(context, transaction);
+  const by = { turn, transaction: id, by: 'recovery' } as const;
+  const entries = await entriesOf(context, transaction);
+  if (entries === null)
+    return { type: 'transaction.rolled-back', ...by, reason: 'kept as found: the list of its paths is lost' };
   const done = entries.filter(({ path, after }) => matches(look(context.storage, path).found, after)).length;
-  if (done === entries.length)
-    return { type: 'transaction.committed', turn, transaction: id, by: 'recovery' };
+  if (done === entries.length) return { type: 'transaction.committed', ...by };
   const reason = `kept as found: ${String(done)} of ${String(entries.length)} paths were written`;
-  return { type: 'transaction.rolled-back', turn, transaction: id, by: 'recovery', reason };
+  return { type: 'transaction.rolled-back', ...by, reason };
+}
+
+/** Null when its manifest is lost: what is there is kept all the same. */
+async function entriesOf(
+  context: SettleContext,
+  transaction: TransactionState,
+): Promise<Manifest['entries'] | null> {
+  try {
+    return (await manifestOf(context, transaction)).entries;
+  } catch (error) {
+    if (isLoss(error)) return null;
+    throw error;
+  }
 }
 
 /** Those that an older epoch of this lease left outside the turn that is open: nobody else would end them. */

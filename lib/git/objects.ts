@@ -172,6 +172,16 @@ export class DurableObjects implements ObjectStore {
   }
 }
 
+/** As `read`; undefined too for what is damaged. */
+export async function readWhole(objects: ObjectStore, oid: string): Promise<GitObject | undefined> {
+  try {
+    return await objects.read(oid);
+  } catch (error) {
+    if (hasCode(error, 'object-damaged')) return undefined;
+    throw error;
+  }
+}
+
 function answerOf(oid: string, object: GitObject | undefined): ReadAnswer {
   return object === undefined ? { oid, missing: true } : { oid, ...object };
 }

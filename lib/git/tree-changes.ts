@@ -35,6 +35,8 @@ export class Comparisons {
     const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-ext-diff', from, to];
     const asked = this.#run(args).then(parseComparison);
     this.#known.set(`${from} ${to}`, asked);
+    // What failed may be asked again, of a store that has been mended meanwhile.
+    asked.catch(() => this.#known.delete(`${from} ${to}`));
     return asked;
   }
 

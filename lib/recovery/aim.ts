@@ -18,6 +18,7 @@ import { readCheckpoint } from '../files/checkpoint-read.js';
 import { leftOutOf } from '../files/diff.js';
 import { tangleAt } from '../files/tangle.js';
 import { matches, type Expected } from '../files/verdict.js';
+import { readWhole } from '../git/objects.js';
 import type { Storage } from '../git/storage.js';
 import type { KeptPath, RepairAction } from './document.js';
 import { TreeView } from './tree-view.js';
@@ -85,7 +86,7 @@ function moveOf(action: RepairAction, { touched, left, displaced, sight }: FileF
 }
 
 async function isReadable(storage: Storage, { to }: Move): Promise<boolean> {
-  return to === null || (await storage.objects.read(to.oid)) !== undefined;
+  return to === null || (await readWhole(storage.objects, to.oid)) !== undefined;
 }
 
 /** Taking a move out may tangle another one, so this is repeated until nothing is tangled. */

@@ -29,6 +29,7 @@ import type { InterruptedTurn, RepairAction, RepairResult } from './document.js'
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, reportedFile, rollsForward, type Findings } from './findings.js';
 import { demandNamed, originOf } from './interrupted.js';
+import { refuseLossy } from './losses.js';
 import { conflictsMet, decided } from './met.js';
 import { writtenInFact } from './outcome.js';
 
@@ -63,7 +64,7 @@ export async function cutRestores(storage: Storage, all: boolean): Promise<CutRe
 
 /** Reads only. In another work tree its paths cannot be looked at from here, and none are listed. */
 export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promise<InterruptedTurn> {
-  const { files } = cut.isOfHere ? await findingsIn(storage, cut) : { files: [] };
+  const { files, lost } = cut.isOfHere ? await findingsIn(storage, cut) : { files: [], lost: [] };
   const drift = cut.isOfHere ? await driftOf(storage, files) : [];
   const { event } = cut.transaction.prepared;
   return {
@@ -81,10 +82,11 @@ export async function cutRestoreReport(storage: Storage, cut: CutRestore): Promi
     isSceneMissing: false,
     workTree: cut.isOfHere ? null : cut.record.workTree,
     origin: cut.origin,
-    rollsForward: rollsForward({ files }),
+    rollsForward: lost.length === 0 && rollsForward({ files }),
     gitStatusMatches: drift.length === 0,
     drift,
     ...NOTHING_UNCOVERED,
+    lost,
   };
 }
 
@@ -150,6 +152,7 @@ async function repaired(
     if (cut === null)
       throw new DurableError('not-found', { what: 'interrupted turn in this work tree', id: '' });
     const findings = await findingsIn(storage, cut);
+    refuseLossy(action, findings.lost);
     checkpoint ??= await before(context, action, findings);
     const aim = await aimOf(storage, { action, findings, checkpoint });
     try {

@@ -5,10 +5,9 @@
  * other direction moves it on instead of taking half of a roll back for the turn's own work.
  */
 import type { Image } from '../event.js';
-import { manifestOf } from '../files/settle.js';
 import { matches, type Found } from '../files/verdict.js';
 import { isRepair } from './outcome.js';
-import type { RecoveryContext, Traces } from './touched.js';
+import { manifestIn, type RecoveryContext, type Traces } from './touched.js';
 
 export interface Displacement {
   /** As the turn left it. */
@@ -19,11 +18,11 @@ export interface Displacement {
 
 export type Displaced = ReadonlyMap<string, Displacement>;
 
-/** Errors: 'object-missing' when a manifest was purged. */
+/** Errors: 'object-missing' when a manifest was purged and nobody takes up losses. */
 export async function displacedBy(context: RecoveryContext, turn: Traces): Promise<Displaced> {
   const displaced = new Map<string, Displacement>();
   for (const transaction of turn.transactions.filter((one) => isRepair(one, turn))) {
-    for (const { path, before, after } of (await manifestOf(context, transaction)).entries) {
+    for (const { path, before, after } of (await manifestIn(context, transaction))?.entries ?? []) {
       const earlier = displaced.get(path);
       const original = earlier === undefined ? before : earlier.original;
       displaced.set(path, { original, written: [...(earlier?.written ?? []), after] });

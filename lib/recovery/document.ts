@@ -44,6 +44,16 @@ export interface InterruptedTurn {
   readonly uncovered: readonly Uncovered[];
   /** Of all of them. */
   readonly uncoveredCount: number;
+  /** What of the turn's record cannot be read any more: the files are named without it, and it can only be kept as it is. */
+  readonly lost: readonly Loss[];
+}
+
+export interface Loss {
+  /** What it is, in words. */
+  readonly what: string;
+  /** The object that is gone, or has other bytes. */
+  readonly oid: string;
+  readonly state: 'missing' | 'damaged';
 }
 
 export interface Uncovered {

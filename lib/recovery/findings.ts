@@ -21,12 +21,15 @@ import {
   type ReadBytes,
   type Verdict,
 } from '../files/verdict.js';
+import { readWhole } from '../git/objects.js';
 import type { InvocationFold, TaskState } from '../ledger/state.js';
 import { displacedBy, displacementAt, type Displacement } from './displaced.js';
-import type { ReportedFile } from './document.js';
-import { effectsOf, type Circumstances } from './effects.js';
+import type { Loss, ReportedFile } from './document.js';
+import { effectsOf, type Circumstances, type Effects } from './effects.js';
+import { Losses, meeting } from './losses.js';
 import type { Aftermath } from './scene.js';
 import {
+  baselineOf,
   byPath,
   hasOpenEffect,
   intentsOf,
@@ -61,6 +64,8 @@ export interface Findings {
   readonly folders: ReadonlySet<string>;
   /** What the snapshots around calls of unknown effect did not look into; a path may be there twice. */
   readonly leftOut: readonly LeftOut[];
+  /** What could not be read, so that files may be missing here. */
+  readonly lost: readonly Loss[];
 }
 
 /** Whether a roll forward would move a path: of what a shell command writes nobody knows where it was going. */
@@ -71,12 +76,14 @@ export function rollsForward({ files }: Pick<Findings, 'files'>): boolean {
   );
 }
 
-/** Errors: 'object-missing' when what the turn kept was purged, 'permission-denied', 'io-failed'. */
+/** Errors: 'permission-denied', 'io-failed'. */
 export async function findingsOf(
-  context: RecoveryContext,
+  { storage, ledger }: Omit<RecoveryContext, 'losses'>,
   of: { readonly state: TaskState; readonly turn: Traces; readonly aftermath: Aftermath },
 ): Promise<Findings> {
   const { state, turn, aftermath } = of;
+  const losses = new Losses();
+  const context = { storage, ledger, losses };
   const circumstances = { ...aftermath, displaced: await displacedBy(context, turn) };
   const calls: CallFinding[] = [];
   for (const call of turn.invocations)
@@ -85,8 +92,9 @@ export async function findingsOf(
   const { intents, folders, leftOut } = await intentsOf(context, turn, (call) => begun.has(call.id));
   const late = new Set<string>();
   for (const call of turn.invocations) {
-    if (!begun.has(call.id) || !hasOpenEffect(call) || call.checkpoint === null) continue;
-    const effects = await effectsOf(context, call.checkpoint, circumstances);
+    if (!begun.has(call.id) || !hasOpenEffect(call)) continue;
+    const effects = await effectsIn({ context, state, circumstances }, call);
+    if (effects === null) continue;
     intents.push(...openIntents(call, effects.changed, intents));
     for (const path of effects.late) late.add(path);
     leftOut.push(...effects.leftOut);
@@ -95,7 +103,7 @@ export async function findingsOf(
   const paths = [...byPath(intents).values()].sort((a, b) => (a.path < b.path ? -1 : 1));
   for (const touched of paths)
     files.push(await fileFinding(context, touched, { late, displaced: circumstances.displaced }));
-  return { turn, files, calls, folders, leftOut };
+  return { turn, files, calls, folders, leftOut, lost: losses.all };
 }
 
 export function reportedFile({ touched, verdict, sight }: FileFinding): ReportedFile {
@@ -132,7 +140,8 @@ async function fileFinding(
 /** The bytes of what was just looked at come from that look, all others from the objects. */
 function bytesFrom(storage: RecoveryContext['storage'], { found, bytes }: Sight): ReadBytes {
   const seen = found !== null && typeof found === 'object' ? found.oid : null;
-  return async (oid) => (oid === seen && bytes !== null ? bytes : (await storage.objects.read(oid))?.body);
+  return async (oid) =>
+    oid === seen && bytes !== null ? bytes : (await readWhole(storage.objects, oid))?.body;
 }
 
 interface Asked {
@@ -152,11 +161,12 @@ function waitsForAnswer(state: TaskState, call: InvocationFold): boolean {
   return [...state.approvals.values()].some(({ requested }) => requested.event.invocation === call.id);
 }
 
-async function hasEffect({ context, circumstances }: Asked, call: InvocationFold): Promise<boolean> {
+async function hasEffect(asked: Asked, call: InvocationFold): Promise<boolean> {
+  const { context } = asked;
   const { storage } = context;
-  if (hasOpenEffect(call) && call.checkpoint !== null) {
-    const { changed, late } = await effectsOf(context, call.checkpoint, circumstances);
-    return [...changed.keys()].some((path) => !late.has(path));
+  if (hasOpenEffect(call)) {
+    const effects = await effectsIn(asked, call);
+    return effects === null || [...effects.changed.keys()].some((path) => !effects.late.has(path));
   }
   for (const { path, before, expected } of await pathsOf(context, call)) {
     const sight = look(storage, path);
@@ -164,6 +174,15 @@ async function hasEffect({ context, circumstances }: Asked, call: InvocationFold
     if (found === 'written' || found === 'partial' || found === 'changed') return true;
   }
   return false;
+}
+
+/** Null where what the files were before it is lost, or the scene after it: then it may have changed any. */
+function effectsIn({ context, circumstances }: Asked, call: InvocationFold): Promise<Effects | null> {
+  const { checkpoint } = call;
+  if (checkpoint === null) return Promise.resolve(null);
+  return meeting(context.losses, { what: baselineOf(call), otherwise: null }, () =>
+    effectsOf(context, checkpoint, circumstances),
+  );
 }
 
 /** Of what a call of unknown effect may have changed, all that no later intent explains. */

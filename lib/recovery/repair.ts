@@ -37,6 +37,7 @@ import type { InterruptedTurn, RepairAction, RepairResult } from './document.js'
 import type { Findings } from './findings.js';
 import { chosenCutRestore, repairCutRestore } from './cut-restore.js';
 import { chosenTurn, openTurnIn, openTurns, refuseLiveHolder, type OpenTurn } from './interrupted.js';
+import { refuseLossy } from './losses.js';
 import { conflictsMet, decided } from './met.js';
 import { draftOf, isRepair, keepReport, settlements, writtenInFact } from './outcome.js';
 import { reportOf } from './report.js';
@@ -157,6 +158,7 @@ class Repair {
       const { storage, ledger, turn } = this.#context;
       const open = await openTurnNamed(storage, ledger, turn);
       const { document, findings } = await reportOf({ storage, ledger }, open);
+      refuseLossy(this.#action, findings.lost);
       const checkpoint: string = taken ?? (await this.#checkpoint(open, findings));
       taken = checkpoint;
       const aim = await aimOf(storage, { action: this.#action, findings, checkpoint });

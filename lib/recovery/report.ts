@@ -7,7 +7,7 @@
 import { existsSync } from 'node:fs';
 import type { ProcessRecord } from '../event.js';
 import { exactJson, type ExactJson } from '../exact-json.js';
-import { hasCode } from '../errors.js';
+import { isLoss } from '../errors.js';
 import { isWaiting, lapseOf } from '../decisions/lapse.js';
 import { openStorage, type Storage } from '../git/storage.js';
 import { orphansOfTurn } from '../orphans/find.js';
@@ -18,6 +18,7 @@ import type { InterruptedTurn, RecoverReport, ReportedApproval } from './documen
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, reportedFile, rollsForward, type FileFinding, type Findings } from './findings.js';
 import { openTurns, refuseNewer, type OpenTurn } from './interrupted.js';
+import { Losses } from './losses.js';
 import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
 import { uncoveredIn } from './uncovered.js';
@@ -68,7 +69,14 @@ async function inItsWorkTree(storage: Storage, open: OpenTurn, look: Look): Prom
   if (open.isOfHere) return (await reportOf({ storage, ledger: open.ledger }, open, look)).document;
   const place = open.record?.workTree;
   if (place === undefined || !existsSync(place)) {
-    const findings: Findings = { turn: open.turn, files: [], calls: [], folders: new Set(), leftOut: [] };
+    const findings: Findings = {
+      turn: open.turn,
+      files: [],
+      calls: [],
+      folders: new Set(),
+      leftOut: [],
+      lost: [],
+    };
     return documentOf({ storage, ledger: open.ledger }, open, { findings, look });
   }
   const other = await openStorage(place, storage.host);
@@ -86,7 +94,9 @@ async function documentOf(
 ): Promise<InterruptedTurn> {
   const { turn, state } = open;
   const { event } = turn.started;
-  const drift = await driftOf(context, turn, findings.files);
+  const losses = new Losses();
+  const status = 'what git status said at the start of the turn';
+  const drift = await losses.met(status, null, () => driftOf(context, turn, findings.files));
   const uncovered = await uncoveredIn(context.storage, findings);
   const approvals: ReportedApproval[] = [];
   for (const approval of state.approvals.values()) {
@@ -108,14 +118,15 @@ async function documentOf(
     files: findings.files.map(reportedFile),
     workTree: open.isOfHere ? null : (open.record?.workTree ?? null),
     origin: open.origin,
-    rollsForward: rollsForward(findings),
+    rollsForward: findings.lost.length === 0 && rollsForward(findings),
     approvals,
     orphans: orphansOfTurn(context.storage, open, look),
     isSceneMissing: needsScene(turn) && sceneOf(turn) === null,
-    gitStatusMatches: drift.length === 0,
-    drift,
+    gitStatusMatches: drift?.length === 0,
+    drift: drift ?? [],
     uncovered: uncovered.slice(0, NAMED_AT_MOST),
     uncoveredCount: uncovered.length,
+    lost: [...findings.lost, ...losses.all],
   };
 }
 
@@ -142,7 +153,7 @@ async function reportedApproval(
   try {
     exact = exactJson((await ledger.contents.read(args)).toString('utf8'));
   } catch (error) {
-    if (!hasCode(error, 'object-missing')) throw error;
+    if (!isLoss(error)) throw error;
   }
   return { id, tool, args: exact, fingerprint, requestedAt: at };
 }

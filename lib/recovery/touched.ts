@@ -9,7 +9,7 @@
  */
 import * as v from 'valibot';
 import { DurableError } from '../errors.js';
-import { SCHEMAS, type Touched } from '../event.js';
+import { SCHEMAS, type Kept, type Touched } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import type { Ledger } from '../ledger/ledger.js';
 import type { InvocationFold, TransactionState, TurnState } from '../ledger/state.js';
@@ -17,10 +17,13 @@ import { compareCheckpoints, inSight, type LeftOut } from '../files/diff.js';
 import type { Manifest } from '../files/manifest.js';
 import { manifestOf } from '../files/settle.js';
 import type { Step } from '../files/verdict.js';
+import { meeting, type Losses } from './losses.js';
 
 export interface RecoveryContext {
   readonly storage: Storage;
   readonly ledger: Ledger;
+  /** Takes up what cannot be read any more; without it that is an error. */
+  readonly losses?: Losses;
 }
 
 /** What of a turn its touched paths are told from; a restore outside turns has it too. */
@@ -62,7 +65,8 @@ export async function intentsOf(
   const folders = new Set<string>();
   for (const transaction of turn.transactions) {
     if (!isIntent(transaction)) continue;
-    const manifest = await manifestOf(context, transaction);
+    const manifest = await manifestIn(context, transaction);
+    if (manifest === null) continue;
     for (const folder of manifest.folders) folders.add(folder);
     intents.push(...transactionIntents(transaction, manifest));
   }
@@ -88,13 +92,25 @@ export function byPath(intents: readonly Intent[]): Map<string, TouchedPath> {
   return paths;
 }
 
+/** Null where it is lost. */
+export function manifestIn(
+  context: RecoveryContext,
+  transaction: TransactionState,
+): Promise<Manifest | null> {
+  const what = `the list of paths of transaction ${transaction.id}`;
+  return meeting(context.losses, { what, otherwise: null }, () => manifestOf(context, transaction));
+}
+
 /** The paths a call named, inline or in its list. */
-export async function pathsOf(
-  { ledger }: RecoveryContext,
-  call: InvocationFold,
-): Promise<readonly Touched[]> {
-  if (call.pathList === null) return call.paths;
-  const text = (await ledger.contents.read(call.pathList)).toString('utf8');
+export function pathsOf(context: RecoveryContext, call: InvocationFold): Promise<readonly Touched[]> {
+  const { pathList } = call;
+  if (pathList === null) return Promise.resolve(call.paths);
+  const lost = { what: `the list of paths of call ${call.id} (${call.tool})`, otherwise: [] };
+  return meeting(context.losses, lost, () => pathsIn(context, pathList));
+}
+
+async function pathsIn({ ledger }: RecoveryContext, pathList: Kept): Promise<readonly Touched[]> {
+  const text = (await ledger.contents.read(pathList)).toString('utf8');
   const list = v.safeParse(
     v.pipe(v.string(), v.parseJson(), SCHEMAS['invocation.proposed'].entries.paths),
     text,
@@ -138,7 +154,19 @@ function callIntents(call: InvocationFold, paths: readonly Touched[]): Intent[] 
   }));
 }
 
-async function betweenCheckpoints(
+function betweenCheckpoints(
+  context: RecoveryContext,
+  call: InvocationFold,
+): Promise<Pick<Intents, 'intents' | 'leftOut'>> {
+  const lost = { what: baselineOf(call), otherwise: { intents: [], leftOut: [] } };
+  return meeting(context.losses, lost, () => comparedAround(context, call));
+}
+
+/** What tells which files a call that named none has changed, and what they were. */
+export const baselineOf = ({ id, tool }: InvocationFold): string =>
+  `the baseline of call ${id} (${tool}), or the checkpoint after it`;
+
+async function comparedAround(
   { storage }: RecoveryContext,
   call: InvocationFold,
 ): Promise<Pick<Intents, 'intents' | 'leftOut'>> {

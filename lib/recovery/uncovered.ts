@@ -6,6 +6,7 @@
  * paths that a checkpoint around such a call left out (lib/git/snapshot.ts), and what is ignored, whole folders by their name, but
  * for what the checkpoint holds by name. Whether the turn has changed them nobody knows. Costs one `git ls-files`.
  */
+import { isLoss } from '../errors.js';
 import { readCheckpoint } from '../files/checkpoint-read.js';
 import { isAtOrBelow } from '../files/diff.js';
 import { splitPaths } from '../git/path.js';
@@ -17,14 +18,13 @@ import { hasUnknownEffect } from './touched.js';
 
 const IGNORED = ['ls-files', '--others', '--ignored', '--exclude-standard', '--directory', '-z'];
 
-/** Sorted by path. Errors: 'git-failed', those of reading a checkpoint. */
+/** Sorted by path. Errors: 'git-failed'. */
 export async function uncoveredIn(storage: Storage, findings: Findings): Promise<Uncovered[]> {
   const blind = findings.calls.filter(({ call, state }) => hasUnknownEffect(call) && state !== 'not-started');
   if (blind.length === 0) return [];
   const named = new Set<string>();
   for (const { call } of blind)
-    if (call.checkpoint !== null)
-      for (const path of (await readCheckpoint(storage, call.checkpoint)).scope.named) named.add(path);
+    if (call.checkpoint !== null) for (const path of await namedIn(storage, call.checkpoint)) named.add(path);
   const found = new Map<string, Uncovered['why']>();
   for (const path of splitPaths(await storage.git.output(IGNORED))) {
     const plain = path.replace(/\/$/, '');
@@ -39,4 +39,14 @@ export async function uncoveredIn(storage: Storage, findings: Findings): Promise
     .filter(([path]) => !isInside(path))
     .map(([path, why]) => ({ path, why }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** None where it is lost, which the findings say. */
+async function namedIn(storage: Storage, checkpoint: string): Promise<readonly string[]> {
+  try {
+    return (await readCheckpoint(storage, checkpoint)).scope.named;
+  } catch (error) {
+    if (isLoss(error)) return [];
+    throw error;
+  }
 }

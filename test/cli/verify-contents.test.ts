@@ -1,8 +1,8 @@
 /** What a checkpoint reaches, lost or torn in the object store: `verify` says so. Through the real program. */
-import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
 import { document } from '../helpers/events.js';
+import { objectFile, unpack } from '../helpers/loose-objects.js';
 import { durable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -19,15 +19,8 @@ function place(t: ExecutionContext): Place {
     at.write(`folder/${name}`, `${name}\n`);
     return document<{ checkpoint: string }>(at, ['checkpoint']).checkpoint;
   });
-  const packs = join(at.dir, '.git/objects/pack');
-  const bodies = readdirSync(packs).filter((name) => name.endsWith('.pack'));
-  const bytes = bodies.map((name) => readFileSync(join(packs, name)));
-  for (const name of readdirSync(packs)) rmSync(join(packs, name));
-  for (const input of bytes) at.run('git', ['unpack-objects', '-q'], { input });
-  const objectAt = (path: string): string => {
-    const oid = at.git('rev-parse', `${checkpoints[1] ?? ''}:worktree/${path}`);
-    return join(at.dir, '.git/objects', oid.slice(0, 2), oid.slice(2));
-  };
+  unpack(at);
+  const objectAt = (path: string): string => objectFile(at, `${checkpoints[1] ?? ''}:worktree/${path}`);
   return { ...at, checkpoints, objectAt };
 }
 
