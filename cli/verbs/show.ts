@@ -1,9 +1,9 @@
-/** `show ID`: one thing and the events that speak of it. Exact arguments are read from the contents. */
+/** `show ID`: one thing and the events that speak of it. Exact arguments, and all of what was typed, are read from the contents. */
 import type { EventType, Kept, Recorded } from '../../lib/event.js';
 import type { Storage } from '../../lib/git/storage.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
 import { subjectOf } from '../../lib/ledger/subject.js';
-import { readArguments } from '../contents.js';
+import { readArguments, readText } from '../contents.js';
 import { eventDocument, mergedEvents } from '../events.js';
 import { EXIT } from '../exit.js';
 import { locate, type Located } from '../locate.js';
@@ -43,9 +43,12 @@ async function aboutOf(storage: Storage, { recorded, task }: Located): Promise<A
     const { state } = await Ledger.open(storage, task).readable();
     return { objective: state.objective, standing: state.standing, head: state.head };
   }
+  const { contents } = Ledger.open(storage, task);
+  const typed = recorded.event.type === 'steering.received' ? recorded.event : null;
+  if (typed !== null && typed.content !== null)
+    return { ...eventDocument(recorded), text: (await readText(contents, typed.content)) ?? typed.text };
   const exact = exactArguments(recorded);
   if (exact === null) return eventDocument(recorded);
-  const { contents } = Ledger.open(storage, task);
   return { ...eventDocument(recorded), args: await readArguments(contents, exact) };
 }
 

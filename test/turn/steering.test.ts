@@ -17,7 +17,7 @@ async function typed(repository: Repository, task: string): Promise<[turn: strin
   );
 }
 
-test('text typed while a turn runs is an event of it, whole among the contents, told in its place by the task', async (t) => {
+test('text typed while a turn runs is an event of it, whole among the contents and in show, told in its place by the task', async (t) => {
   const place = scratch(t);
   const repository = await open(place);
   const long = 'x'.repeat(100_000) + TYPED;
@@ -31,8 +31,12 @@ test('text typed while a turn runs is an event of it, whole among the contents, 
     await t.throwsAsync(turn.steer('too late'), { code: 'lease-lost' });
   }
   const events: Line[] = [];
-  for await (const { event } of repository.events('steered'))
-    if (event.type === 'steering.received') events.push(event);
+  const commits: string[] = [];
+  for await (const { event, commit } of repository.events('steered')) {
+    if (event.type !== 'steering.received') continue;
+    events.push(event);
+    commits.push(commit);
+  }
   t.is(events.length, 4);
   const content = events[1]?.['content'] as { oid: string; digest: string };
   t.is(content.digest, createHash('sha256').update(long).digest('hex'));
@@ -42,6 +46,7 @@ test('text typed while a turn runs is an event of it, whole among the contents, 
     maxBuffer: 1 << 20,
   });
   t.is(blob.stdout.toString('utf8'), long);
+  t.is(document(place, ['show', String(commits[1])])['text'], long);
   const kinds = (await repository.conversation('steered')).turns.map(({ items }) =>
     items.map(({ kind }) => kind),
   );
