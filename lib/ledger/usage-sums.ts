@@ -27,7 +27,8 @@ export class UsageSums {
       if (value === null) continue;
       // Dollars are summed in whole billionths: 0.1 and 0.2 make 0.3.
       const exact = name === 'costUsd' ? Math.round(value * BILLION) : value;
-      this.#sums.set(name, (this.#sums.get(name) ?? 0) + exact);
+      // A record of before such numbers were refused makes no sum that JSON has no word for.
+      this.#sums.set(name, Math.min(Number.MAX_VALUE, (this.#sums.get(name) ?? 0) + exact));
     }
   }
 

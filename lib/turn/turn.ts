@@ -7,7 +7,7 @@
  * Killed anywhere, `git durable recover` tells what was written, what is in doubt and what is pending.
  */
 import { DurableError, hasCode } from '../errors.js';
-import type { EventDraft, Image, ProcessRecord } from '../event.js';
+import type { Image, ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
 import { restore, type Restored, type RestoreRequest } from '../files/restore.js';
 import { shimEnvironment } from '../fence/shim.js';
@@ -28,6 +28,7 @@ import {
   type ProposedCall,
 } from './call.js';
 import type { TurnContext } from './context.js';
+import { refuseUsage, type Used } from './used.js';
 import { finishTurn, interruptTurn, type TurnEnd } from './end.js';
 import { Gate, type Ask, type Asked } from './gate.js';
 import {
@@ -294,11 +295,12 @@ export class Turn {
     this.#steps.compare(draft, recorded, ['text', 'content']);
   }
 
-  /** What a call, or the turn, has used. With the same key, or in a replay, it is one event. */
-  async usage(
-    usage: Omit<Extract<EventDraft, { type: 'usage.recorded' }>, 'type' | 'turn' | 'key' | 'agent'>,
-    key?: string,
-  ): Promise<void> {
+  /**
+   * What a call, or the turn, has used. With the same key, or in a replay, it is one event.
+   * Errors: 'usage' for what could not be summed (negative, no number, over 2^53).
+   */
+  async usage(usage: Used, key?: string): Promise<void> {
+    refuseUsage(usage);
     const draft = {
       type: 'usage.recorded',
       turn: this.id,
