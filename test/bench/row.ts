@@ -24,14 +24,23 @@ export async function timed(run: () => unknown): Promise<number> {
   return performance.now() - start;
 }
 
-/** Runs both sides in turns, `rounds` times, first rounds not counted, and gives their median milliseconds. */
+export interface Rounds {
+  readonly rounds?: number;
+  /** First rounds, not counted. */
+  readonly warm?: number;
+  /** Before each round, not measured. */
+  readonly before?: () => unknown;
+}
+
+/** Runs both sides in turns and gives their median milliseconds. */
 export async function inTurns(
   ours: () => unknown,
   base: () => unknown,
-  { rounds = 11, warm = 2 }: { rounds?: number; warm?: number } = {},
+  { rounds = 11, warm = 2, before = () => undefined }: Rounds = {},
 ): Promise<{ ours: number; base: number }> {
   const times: { ours: number[]; base: number[] } = { ours: [], base: [] };
   for (let round = 0; round < rounds + warm; round += 1) {
+    await before();
     const mine = await timed(ours);
     const other = await timed(base);
     if (round < warm) continue;
