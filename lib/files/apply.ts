@@ -20,6 +20,7 @@ import type { Storage } from '../git/storage.js';
 import type { Stage } from '../lease/staging.js';
 import type { Move } from './manifest.js';
 import { foldersAbove, refuseDetour, statIn } from '../git/tree-path.js';
+import { below } from '../git/walk.js';
 import { look, lookAt } from './revision.js';
 import { matches, type Found } from './verdict.js';
 
@@ -158,14 +159,13 @@ export class Application {
     this.#compareKept(landing);
   }
 
-  /** Where a file is to be: removes an empty folder, and those that our own removals have emptied; what holds anything stays. */
+  /** Where a file is to be: removes a folder in which there are folders alone, as deep as they go; what holds anything stays. */
   #clearFolder(path: string): void {
     const { storage } = this.#context;
-    if (statIn(storage.layout.workTree, path)?.isDirectory() !== true) return;
-    const emptied = this.#landings
-      .filter(({ move, state }) => state === 'landed' && move.to === null && move.path.startsWith(`${path}/`))
-      .flatMap(({ move }) => foldersAbove(move.path).filter((folder) => folder.length > path.length));
-    pruneFolders(storage, [...emptied, path]);
+    const { workTree } = storage.layout;
+    if (statIn(workTree, path)?.isDirectory() !== true) return;
+    const { files, folders, nested, unreadable } = below(workTree, path);
+    if (files.length + nested.length + unreadable.length === 0) pruneFolders(storage, folders);
   }
 
   #demand(move: Move): void {

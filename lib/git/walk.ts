@@ -9,6 +9,8 @@ import { decodePath, encodePath, fsPath } from './path.js';
 
 export interface Below {
   readonly files: string[];
+  /** Folders that were entered, `path` itself first, each before those in it. */
+  readonly folders: string[];
   readonly nested: string[];
   /** Folders that cannot be listed. */
   readonly unreadable: string[];
@@ -16,7 +18,7 @@ export interface Below {
 
 /** `path` is relative to `root`; '' is the root itself. A path that is not there gives itself: it was asked for. */
 export function below(root: string, path: string): Below {
-  const found: Below = { files: [], nested: [], unreadable: [] };
+  const found: Below = { files: [], folders: [], nested: [], unreadable: [] };
   if (path === '' || isFolder(root, path)) enter(root, path, found);
   else found.files.push(path);
   return found;
@@ -32,6 +34,7 @@ function enter(root: string, folder: string, found: Below): void {
     found.nested.push(folder);
     return;
   }
+  found.folders.push(folder);
   for (const entry of entriesOf(root, folder, found)) {
     const name = decodePath(entry.name);
     if (/^\.git$/i.test(name)) continue;
