@@ -18,6 +18,9 @@ export interface ClientAnswer {
   readonly isLate: boolean;
 }
 
+/** For what a client that has ended left in the pipe. */
+const REST_MS = 250;
+
 /** More than any list of containers that a person has. */
 const MOST_BYTES = 32 * 1024 * 1024;
 
@@ -70,11 +73,16 @@ function answered(child: ChildProcess, budgetMs: number): Promise<ClientAnswer> 
       endGroup(child);
       end(null, isLate);
     };
-    const timer = setTimeout(giveUp, budgetMs, true);
+    let timer = setTimeout(giveUp, Math.max(1, budgetMs), true);
     child.stdout?.on('data', (piece: Buffer) => {
       pieces.push(piece);
       bytes += piece.length;
       if (bytes > MOST_BYTES) giveUp(false);
+    });
+    // What it has left in the background (a machine, a pause process) may hold its output open: no end of that is awaited.
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      timer = setTimeout(end, REST_MS, code, false);
     });
     child.once('error', () => {
       end(null, false);

@@ -15,7 +15,7 @@ import { clientOnPath, runClient, type ClientAnswer } from './client.js';
 
 const CLIENTS = ['docker', 'podman'] as const;
 
-/** For one answer of a client; a list is two of them. */
+/** For a list of containers, which is two answers of a client. */
 const ASK_MS = 2000;
 /** The client's own wait between TERM and KILL, and how long it is given for both. */
 const TERM_SECONDS = 2;
@@ -41,24 +41,22 @@ export interface Containers {
 
 export const NO_CONTAINERS: Containers = { running: [], silent: [] };
 
-const INSPECTED = v.array(
-  v.object({
-    Id: v.string(),
-    Name: v.optional(v.string(), ''),
-    State: v.object({
-      Pid: v.optional(v.number(), 0),
-      StartedAt: v.optional(v.string(), ''),
-      Running: v.optional(v.boolean(), true),
-    }),
-    Config: v.object({
-      Image: v.optional(v.string(), ''),
-      Env: v.nullish(v.array(v.string())),
-      Labels: v.nullish(v.record(v.string(), v.string())),
-    }),
+const INSPECTED = v.object({
+  Id: v.string(),
+  Name: v.optional(v.string(), ''),
+  State: v.object({
+    Pid: v.optional(v.number(), 0),
+    StartedAt: v.optional(v.string(), ''),
+    Running: v.optional(v.boolean(), true),
   }),
-);
+  Config: v.object({
+    Image: v.optional(v.string(), ''),
+    Env: v.nullish(v.array(v.string())),
+    Labels: v.nullish(v.record(v.string(), v.string())),
+  }),
+});
 
-type Inspected = v.InferOutput<typeof INSPECTED>[number];
+type Inspected = v.InferOutput<typeof INSPECTED>;
 
 /** Every running container that some client shows. Throws nothing. */
 export async function runningContainers(host: Host): Promise<Containers> {
@@ -72,41 +70,48 @@ export async function runningContainers(host: Host): Promise<Containers> {
   return { running: [...byId.values()], silent: asked.flatMap(({ silent }) => silent) };
 }
 
-/** Ends exactly this container; true when it is proven to run no more. */
-export async function stopContainer(
-  host: Host,
-  { client, id }: Pick<Container, 'client' | 'id'>,
-): Promise<boolean> {
-  const end = (...words: string[]): Promise<ClientAnswer> =>
-    runClient(host, [client, ...words, id], { site: 'container.stop', budgetMs: STOP_MS });
-  await end('stop', '-t', String(TERM_SECONDS));
-  if (await isOver(host, client, id)) return true;
-  await end('kill');
-  return isOver(host, client, id);
+/**
+ * Ends exactly these containers of one client, all at once, so that a client that hangs costs the same for one and for
+ * hundreds. Returns those that are not proven to run no more.
+ */
+export async function stopContainers(host: Host, client: string, ids: readonly string[]): Promise<string[]> {
+  const end = (words: readonly string[], which: readonly string[]): Promise<ClientAnswer> =>
+    runClient(host, [client, ...words, ...which], { site: 'container.stop', budgetMs: STOP_MS });
+  await end(['stop', '-t', String(TERM_SECONDS)], ids);
+  const stubborn = await stillRunning(host, client, ids);
+  if (stubborn.length === 0) return [];
+  await end(['kill'], stubborn);
+  return stillRunning(host, client, stubborn);
 }
 
-async function isOver(host: Host, client: string, id: string): Promise<boolean> {
-  const answer = await ask(host, [client, 'ps', '--quiet', '--no-trunc']);
-  return answer.code === 0 && !idsIn(answer.stdout).includes(id);
+async function stillRunning(host: Host, client: string, ids: readonly string[]): Promise<string[]> {
+  const answer = await ask(host, [client, 'ps', '--quiet', '--no-trunc'], ASK_MS);
+  if (answer.code !== 0) return [...ids];
+  const running = idsIn(answer.stdout);
+  return ids.filter((id) => running.includes(id));
 }
 
 async function listed(host: Host, client: string, name: string): Promise<Containers> {
-  const answer = await ask(host, [client, 'ps', '--quiet', '--no-trunc']);
+  const until = host.monotonicMs() + ASK_MS;
+  const answer = await ask(host, [client, 'ps', '--quiet', '--no-trunc'], ASK_MS);
   if (answer.code !== 0) return { running: [], silent: [silence(name, answer)] };
   const ids = idsIn(answer.stdout);
   if (ids.length === 0) return NO_CONTAINERS;
   // One that ends in between makes the code another one; the others are printed all the same.
-  const inspected = await ask(host, [client, 'inspect', ...ids]);
+  const inspected = await ask(host, [client, 'inspect', ...ids], until - host.monotonicMs());
   const found = decoded(inspected.stdout);
   if (found === null) return { running: [], silent: [silence(name, inspected)] };
   return {
-    running: found.filter(({ State }) => State.Running).map((one) => container(client, one)),
+    // What was not asked about is no answer, and its id would stand on a command line of `stop`.
+    running: found
+      .filter(({ Id, State }) => State.Running && ids.includes(Id))
+      .map((one) => container(client, one)),
     silent: [],
   };
 }
 
-const ask = (host: Host, command: readonly [string, ...string[]]): Promise<ClientAnswer> =>
-  runClient(host, command, { site: 'container.ask', budgetMs: ASK_MS });
+const ask = (host: Host, command: readonly [string, ...string[]], budgetMs: number): Promise<ClientAnswer> =>
+  runClient(host, command, { site: 'container.ask', budgetMs });
 
 const silence = (name: string, { isLate }: ClientAnswer): string =>
   isLate ? `${name} did not answer within ${String(ASK_MS / 1000)} s` : `${name} gave no list of containers`;
@@ -115,8 +120,11 @@ const idsIn = (text: string): string[] => text.split(/\s+/).filter((word) => /^[
 
 function decoded(text: string): Inspected[] | null {
   try {
-    const parsed = v.safeParse(INSPECTED, JSON.parse(text));
-    return parsed.success ? parsed.output : null;
+    const parsed: unknown = JSON.parse(text);
+    if (!Array.isArray(parsed)) return null;
+    // One that cannot be read keeps no other from being found.
+    const shown = parsed.map((one) => v.safeParse(INSPECTED, one));
+    return shown.flatMap((one) => (one.success ? [one.output] : []));
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

@@ -16,7 +16,7 @@ import type { Storage } from '../git/storage.js';
 import { endProcesses } from '../lease/ending.js';
 import { processKey } from '../lease/left.js';
 import { workspaceId } from '../lease/workspace.js';
-import { stopContainer } from './containers.js';
+import { stopContainers } from './containers.js';
 import { orphansIn } from './find.js';
 import { lookAround, type Look } from './look.js';
 import type { Orphan } from './orphan.js';
@@ -77,9 +77,12 @@ async function announce(
 async function end(storage: Storage, orphans: readonly Orphan[]): Promise<Orphan[]> {
   const processes = orphans.filter(({ kind }) => kind === 'process');
   const left = await endProcesses(storage.host, processes);
-  for (const one of orphans) {
-    const { id, client } = one;
-    if (client !== null && !(await stopContainer(storage.host, { client, id }))) left.push(one);
+  for (const client of new Set(orphans.map((one) => one.client))) {
+    if (client === null) continue;
+    const own = orphans.filter((one) => one.client === client);
+    const ids = own.map(({ id }) => id);
+    const running = await stopContainers(storage.host, client, ids);
+    left.push(...own.filter(({ id }) => running.includes(id)));
   }
   return left;
 }

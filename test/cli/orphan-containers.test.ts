@@ -2,7 +2,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import test from 'ava';
 import { document, events, last, type Line } from '../helpers/events.js';
-import { BACKGROUND, killed, leave, outcomes, readOr, type Orphan } from '../helpers/leftovers.js';
+import {
+  BACKGROUND,
+  endAfter,
+  isOver,
+  killed,
+  leave,
+  outcomes,
+  readOr,
+  type Orphan,
+} from '../helpers/leftovers.js';
 import { processesNaming } from '../helpers/processes.js';
 import { durable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -81,6 +90,31 @@ test('a container that TERM does not end is killed', (t) => {
   t.deepEqual(docker.running, []);
 });
 
+test('hundreds of containers are asked about and ended together, and what the client shows unasked or unreadable is left alone', (t) => {
+  const place = scratch(t);
+  const docker = new StubDocker(join(place.top, 'bin'));
+  const env = [`DURABLE_MARKER=${markerOf(place)}`];
+  const ours = Array.from({ length: 200 }, (_, at) => docker.start({ name: `ours-${String(at)}`, env }));
+  const others = Array.from({ length: 200 }, (_, at) => docker.start({ name: `other-${String(at)}` }));
+  // Answers hold what nobody asked for: with our marker, and an id that `stop` would take for an option.
+  const odd = docker.start({ name: 'odd' });
+  const state = { Pid: 1, StartedAt: '', Running: true };
+  const option = JSON.stringify({ Id: '--all', Name: '/x', State: state, Config: { Image: '', Env: env } });
+  writeFileSync(join(place.top, 'bin', 'state', `${odd}.json`), `{"Id":7},${option}\n`);
+  const path = { env: { PATH: docker.path } };
+  t.deepEqual(
+    document<Orphan[]>(place, ['orphans'], path)
+      .map(({ id }) => id)
+      .sort(),
+    [...ours].sort(),
+  );
+  t.is(document<Orphan[]>(place, ['orphans', '--stop'], path).length, ours.length);
+  t.deepEqual(docker.running, [...others, odd].sort());
+  const stops = docker.calls.filter((call) => call.startsWith('stop'));
+  t.is(stops.length, 1);
+  t.false(stops[0]?.includes('--all'));
+});
+
 /** Programs named docker that are no help. */
 const USELESS: readonly (readonly [string, string, RegExp])[] = [
   ['hangs', 'sleep 1000 & sleep 1001', /docker did not answer within 2 s; its containers are not looked at/],
@@ -107,3 +141,23 @@ for (const [what, script, said] of USELESS) {
     t.deepEqual(processesNaming(join(bin, 'docker')), []);
   });
 }
+
+test('a client that has answered and left a process of its own behind is understood, and that process stays', (t) => {
+  const place = scratch(t);
+  const docker = new StubDocker(join(place.top, 'bin'));
+  const id = docker.start({ name: 'db', env: [`DURABLE_MARKER=${markerOf(place)}`] });
+  const bin = join(place.top, 'front');
+  mkdirSync(bin);
+  const client = `#!/bin/sh\nsleep 1000 & echo $! >> "\${0%/*}/left"\nexec "\${0%/*}/../bin/docker" "$@"\n`;
+  writeFileSync(join(bin, 'docker'), client, { mode: 0o755 });
+  const env = { PATH: [bin, place.env['PATH'] ?? ''].join(delimiter) };
+  const ran = durable(place, ['orphans'], { env });
+  const left = readOr(join(bin, 'left'))
+    .split('\n')
+    .map((pid) => endAfter(t, Number(pid)));
+  t.regex(ran.stdout, new RegExp(`^${id.slice(0, 12)} `));
+  t.deepEqual(
+    left.map(isOver),
+    left.map(() => false),
+  );
+});

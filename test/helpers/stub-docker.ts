@@ -8,15 +8,19 @@ state="\${0%/*}/state"
 printf '%s\\n' "$*" >> "$state/calls"
 env >> "$state/environments"
 case "$1" in
-  ps) for one in "$state"/*.json; do [ ! -e "$one" ] || basename "$one" .json; done ;;
+  ps) for one in "$state"/*.json; do one=\${one##*/}; [ "$one" = '*.json' ] || echo "\${one%.json}"; done ;;
   inspect)
     shift
     printf '['
     between=''
-    for id; do printf '%s' "$between"; cat "$state/$id.json"; between=','; done
+    for id; do read -r one < "$state/$id.json"; printf '%s%s' "$between" "$one"; between=','; done
     printf ']\\n' ;;
-  stop) [ -e "$state/stubborn" ] || rm "$state/$4.json" ;;
-  kill) rm "$state/$2.json" ;;
+  stop)
+    shift 3
+    for id; do [ -e "$state/stubborn" ] || rm "$state/$id.json"; done ;;
+  kill)
+    shift
+    for id; do rm "$state/$id.json"; done ;;
   *) exit 64 ;;
 esac
 `;
@@ -54,7 +58,7 @@ export class StubDocker {
       State: { Pid: STUB_PID, StartedAt: '2026-01-02T03:04:05.123456789Z', Running: true },
       Config: { Image: 'postgres:16', Env: env ?? null, Labels: labels ?? null },
     };
-    writeFileSync(this.#file(`${id}.json`), JSON.stringify(inspected));
+    writeFileSync(this.#file(`${id}.json`), `${JSON.stringify(inspected)}\n`);
     return id;
   }
 
