@@ -113,6 +113,9 @@ const STATE: readonly VerbDefinition[] = [
     name: 'verify',
     describe: 'Check the SHA-256 chain, the objects and the epochs',
     positionals: [maybe('task', 'The task; default: every one')],
+    options: {
+      contents: flag('Read every file of every checkpoint too, and hold its bytes to its id'),
+    },
     load: () => import('./verbs/verify.js'),
   },
   {

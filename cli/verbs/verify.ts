@@ -9,11 +9,13 @@ import type { VerbContext } from '../verb.js';
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   const prefix = context.arguments.text('task');
+  const contents = context.arguments.flag('contents');
   return withStorage(context, async (storage) => {
     const tasks = prefix === null ? listTasks(storage) : [findTask(storage, prefix)];
     const verified = await output.progress('verifying', async () => {
       const results = [];
-      for (const task of tasks) results.push({ task, ...(await Ledger.open(storage, task).verify()) });
+      for (const task of tasks)
+        results.push({ task, ...(await Ledger.open(storage, task).verify({ contents })) });
       return results;
     });
     const leases = prefix === null ? await damagedLeases(storage) : [];

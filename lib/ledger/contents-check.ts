@@ -67,10 +67,13 @@ export interface Waiting extends Named {
 
 export class ContentsCheck {
   readonly #storage: Storage;
+  readonly #reach: Reach;
   #waiting: Waiting[] = [];
 
-  constructor(storage: Storage) {
+  /** `bytes`: read all that is reached, and hold its bytes to its id. */
+  constructor(storage: Storage, options: { readonly bytes: boolean }) {
     this.#storage = storage;
+    this.#reach = new Reach(storage, options);
   }
 
   /** Findings come a batch at a time; `finish` gives the last. */
@@ -88,7 +91,7 @@ export class ContentsCheck {
     const lost = new Set(presence.map(({ oid }) => oid));
     const commits = others.filter(({ as, oid }) => COMMITS.has(as) && !lost.has(oid));
     const findings = presence.map(({ seq, code, detail }) => ({ seq, code, detail }));
-    return [...(await this.#digests(bytes)), ...findings, ...(await new Reach(this.#storage).check(commits))];
+    return [...(await this.#digests(bytes)), ...findings, ...(await this.#reach.check(commits))];
   }
 
   async #digests(kept: readonly Waiting[]): Promise<ContentsFinding[]> {

@@ -24,7 +24,7 @@ import { repairTip } from './repair.js';
 import type { LedgerHead, TaskState } from './state.js';
 import { rawEvents } from './stream.js';
 import { eventBefore, readableTip, readTip } from './torn.js';
-import { verifyLedger, type Verification } from './verify.js';
+import { verifyLedger, type Verification, type VerifyOf } from './verify.js';
 
 export const TASKS_PREFIX = 'refs/durable/tasks/';
 
@@ -163,8 +163,8 @@ export class Ledger {
   }
 
   /** Never throws for damage: it becomes a finding. */
-  verify(): Promise<Verification> {
-    return verifyLedger(this.#storage, { task: this.task, ref: this.ref });
+  verify(options: Pick<VerifyOf, 'contents'> = {}): Promise<Verification> {
+    return verifyLedger(this.#storage, { task: this.task, ref: this.ref, ...options });
   }
 
   async #repair(agent: string, isAsked: boolean): Promise<boolean> {

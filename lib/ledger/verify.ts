@@ -67,10 +67,13 @@ export interface Verification {
 export interface VerifyOf {
   readonly task: string;
   readonly ref: string;
+  /** Read every object that its checkpoints and transactions reach, and not only look for it. Default false. */
+  readonly contents?: boolean;
 }
 
-export async function verifyLedger(storage: Storage, { task, ref }: VerifyOf): Promise<Verification> {
-  const verifier = new Verifier(storage, task);
+export async function verifyLedger(storage: Storage, of: VerifyOf): Promise<Verification> {
+  const { task, ref } = of;
+  const verifier = new Verifier(storage, task, of.contents ?? false);
   let head: string | null = null;
   try {
     head = storage.refs.read(ref);
@@ -97,13 +100,13 @@ class Verifier {
   #events = 0;
   #stopped = false;
 
-  constructor(storage: Storage, task: string) {
+  constructor(storage: Storage, task: string, bytes: boolean) {
     this.#storage = storage;
     this.#task = task;
     this.#state = initialState(task);
     this.#emptyTree = storage.objects.hash('tree', treeBody([]));
     const kept = storage.refs.names(CONTENTS_PREFIX).includes(`${CONTENTS_PREFIX}${task}`);
-    this.#contents = kept ? new ContentsCheck(storage) : null;
+    this.#contents = kept ? new ContentsCheck(storage, { bytes }) : null;
   }
 
   async run(head: string): Promise<void> {

@@ -1,5 +1,6 @@
 /** What a checkpoint reaches, lost or torn in the object store: `verify` says so. Through the real program. */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { deflateSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
 import { document } from '../helpers/events.js';
 import { objectFile, unpack } from '../helpers/loose-objects.js';
@@ -55,3 +56,23 @@ test('a folder that is torn is named as damage, and verify leaves with 5', (t) =
   writeFileSync(at.objectAt('folder'), 'torn');
   t.deepEqual(found(at), ['3 contents-damaged']);
 });
+
+for (const [what, flip] of [
+  ['torn', () => Buffer.from('torn')],
+  ['whole, with other bytes', () => deflateSync(Buffer.from('blob 6\0First\n'))],
+] as const) {
+  test(`a file whose object is ${what} is named at each checkpoint that has it by verify --contents, which leaves with 5`, (t) => {
+    const at = place(t);
+    t.is(durable(at, ['verify', '--contents']).code, 0);
+    chmodSync(at.objectAt('folder/first'), 0o644);
+    writeFileSync(at.objectAt('folder/first'), flip());
+    t.not(at.run('git', ['fsck', '--full']).code, 0);
+    const { code, stderr } = durable(at, ['verify', '--contents']);
+    t.is(code, 5);
+    const named = [...stderr.matchAll(/event (\d+): contents-damaged, 'worktree\/folder\/first'/g)];
+    t.deepEqual(
+      named.map(([, seq]) => seq),
+      ['2', '3'],
+    );
+  });
+}
