@@ -28,12 +28,14 @@ export function withRepository<T>(
 
 /**
  * Every reading verb names a damaged lease, and a ledger that is damaged at its end: what it prints is true up to there.
- * `states: false` is for a verb that folds no ledger: it looks at the newest events only.
+ * True when there is one: then nobody may say that there is nothing. `states: false` is for a verb that folds no ledger: it looks at the newest events only.
  */
 export async function noteDamage(
   context: VerbContext,
   storage: Storage,
   look: { readonly states: boolean } = { states: true },
-): Promise<void> {
-  for (const { detail } of await damagedRecords(storage, look)) context.output.note(detail);
+): Promise<boolean> {
+  const problems = await damagedRecords(storage, look);
+  for (const { detail } of problems) context.output.note(detail);
+  return problems.length > 0;
 }

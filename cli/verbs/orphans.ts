@@ -9,31 +9,35 @@ import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
   return withRepository(context, async (repository) => {
-    await noteDamage(context, repository.storage);
-    return context.arguments.flag('stop') ? stop(context, repository) : list(context, repository);
+    const none = (await noteDamage(context, repository.storage)) ? NONE_READABLE : NONE;
+    return context.arguments.flag('stop') ? stop(context, repository, none) : list(context, repository, none);
   });
 }
 
-async function list({ output }: VerbContext, repository: Repository): Promise<number> {
+const NONE = 'nothing was left running';
+/** Beside a ledger or a lease that cannot be read. */
+const NONE_READABLE = 'no turn that can be read has left anything running';
+
+async function list({ output }: VerbContext, repository: Repository, none: string): Promise<number> {
   const { orphans, silent, foreign } = await output.progress('looking', () => repository.orphans());
   output.result(orphans.map(documentOf), () => {
     output.table(orphans.map((one) => rowOf(one)));
     saySilent(output, silent);
-    output.line(orphans.length === 0 ? 'nothing was left running' : 'next: git durable orphans --stop');
+    output.line(orphans.length === 0 ? none : 'next: git durable orphans --stop');
   });
   noteForeign(output, foreign);
   return EXIT.done;
 }
 
 /** Prints what was ended; what did not end is named on standard error, and the code is 1. */
-async function stop({ output }: VerbContext, repository: Repository): Promise<number> {
+async function stop({ output }: VerbContext, repository: Repository, none: string): Promise<number> {
   const { stopped, remaining, silent, foreign } = await output.progress('ending', () =>
     repository.stopOrphans(),
   );
   output.result(stopped.map(documentOf), () => {
     output.table(stopped.map((one) => [{ text: 'stopped', style: 'green' }, ...rowOf(one)]));
     saySilent(output, silent);
-    if (stopped.length + remaining.length === 0) output.line('nothing was left running');
+    if (stopped.length + remaining.length === 0) output.line(none);
   });
   for (const { kind, pid, id, command } of remaining) {
     const named = kind === 'process' ? `process ${String(pid)}` : `container ${id.slice(0, 12)}`;

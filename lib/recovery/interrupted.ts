@@ -122,10 +122,13 @@ export async function chosenTurn(storage: Storage, wanted: string | undefined): 
 
 /**
  * Throws 'version-unsupported' when a ledger is a newer program's: whether a turn of it is interrupted cannot be told, so
- * nobody may say that none is. Which work tree it is of cannot be told either.
+ * nobody may say that none is. Which work tree it is of cannot be told either, but for tasks that the caller knows to be another's.
  */
-export async function refuseNewer(storage: Storage): Promise<void> {
-  for (const task of listTasks(storage)) await Ledger.open(storage, task).readable();
+export async function refuseNewer(
+  storage: Storage,
+  isElsewhere: (task: string) => boolean = () => false,
+): Promise<void> {
+  for (const task of listTasks(storage)) if (!isElsewhere(task)) await Ledger.open(storage, task).readable();
 }
 
 /**

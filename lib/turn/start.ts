@@ -19,7 +19,7 @@ import { freshId } from '../host.js';
 import type { Storage } from '../git/storage.js';
 import { acquire } from '../lease/acquire.js';
 import type { Held } from '../lease/hold.js';
-import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { LEASE_PREFIX, leaseOf, readLease, seenLease, type LeaseRecord } from '../lease/record.js';
 import { recordBehind, summaryOf } from '../lease/refusal.js';
 import { ownWorkspace, type LeaseRequest } from '../lease/take.js';
 import { copiedFrom } from '../lease/workspace.js';
@@ -28,7 +28,7 @@ import { Ledger, listTasks, openTask } from '../ledger/ledger.js';
 import { starterOf } from '../ledger/starter.js';
 import { cut } from '../ledger/subject.js';
 import { reconcileLeft } from '../orphans/reconcile.js';
-import { openTurns } from '../recovery/interrupted.js';
+import { openTurns, refuseNewer } from '../recovery/interrupted.js';
 import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext, type TurnContext } from './context.js';
@@ -99,9 +99,19 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
 async function refuseOlder(storage: Storage, workspace: string): Promise<void> {
   if ((await readLease(storage, leaseOf(workspace))) !== null && copiedFrom(storage).length === 0) return;
   const [older] = (await openTurns(storage, false)).filter(({ detectedBy }) => detectedBy !== null);
-  if (older === undefined) return;
+  if (older === undefined) return refuseNewer(storage, await namedElsewhere(storage, leaseOf(workspace)));
   const { task, objective } = older.turn.started.event;
   throw new DurableError('recovery-needed', { task, turn: older.turn.id, objective });
+}
+
+/** Whether another work tree's lease names a task: then it is that one's, whatever program wrote its ledger. */
+async function namedElsewhere(storage: Storage, own: string): Promise<(task: string) => boolean> {
+  const tasks = new Set<string>();
+  for (const ref of storage.refs.names(LEASE_PREFIX)) {
+    const record = (await seenLease(storage, ref.slice(LEASE_PREFIX.length)))?.record;
+    if (record !== undefined && record.lease !== own && record.task !== null) tasks.add(record.task);
+  }
+  return (task) => tasks.has(task);
 }
 
 /** The fence stands before the lease is claimed, so that no git of a person's slips between the two. */

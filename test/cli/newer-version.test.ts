@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { document } from '../helpers/events.js';
@@ -53,11 +54,31 @@ test('with an event of a newer program at the end of an interrupted turn every v
     const said = words.join(' ');
     t.is(ran.code, code, said);
     t.regex(ran.stdout + ran.stderr, SAYS, said);
-    t.notRegex(ran.stdout, /nothing (?:was interrupted|is broken)|doctor --fix/, said);
+    t.notRegex(ran.stdout, /nothing (?:was interrupted|was left running|is broken)|doctor --fix/, said);
     t.is((ran.stdout + ran.stderr).split('a turn may be interrupted').length, 2, said);
   }
   t.is(place.git('for-each-ref'), refs);
   t.deepEqual(differences(files, listing(place.dir, ['.git'])), []);
+});
+
+test('with an event of a newer program, and the record of the lease gone, no turn is started', async (t) => {
+  const place = scratch(t);
+  await interruptedRun(t, place, 'echo changed > README');
+  appendNewer(place);
+  for (const ref of place.git('for-each-ref', '--format=%(refname)', 'refs/durable/leases').split('\n'))
+    place.git('update-ref', '-d', ref);
+  const refs = place.git('for-each-ref');
+  for (const words of [
+    ['run', '--', 'touch', 'ran'],
+    ['run', '--recover', 'keep', '--', 'touch', 'ran'],
+    ['run', '--task', 'new', '--', 'touch', 'ran'],
+  ]) {
+    const { code, stderr } = durable(place, words);
+    t.is(code, 1, words.join(' '));
+    t.regex(stderr, SAYS, words.join(' '));
+  }
+  t.false(existsSync(join(place.dir, 'ran')));
+  t.is(place.git('for-each-ref'), refs);
 });
 
 test('a task of a newer program hides no interrupted turn of another work tree that this one can read', async (t) => {
