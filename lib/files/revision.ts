@@ -4,10 +4,12 @@
  * An image is the blob id of the raw bytes (no filter, no end-of-line conversion) and git's mode; of a symbolic link, of
  * its target. Nothing is written here: `revisionOf` only computes the id.
  */
-import { lstatSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { closeSync, lstatSync, openSync, readFileSync, readlinkSync, readSync, type Stats } from 'node:fs';
 import { DurableError } from '../errors.js';
 import type { FileMode, Image } from '../event.js';
 import { diskError, isAbsence, type DiskPath } from '../git/disk.js';
+import type { ObjectFormat } from '../git/objects-format.js';
 import { fsPath } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { linkAbove, refuseDetour } from '../git/tree-path.js';
@@ -18,7 +20,7 @@ export type Revision = Image;
 
 export interface Sight {
   readonly found: Found;
-  /** Content of a file, target of a link; null for anything else. */
+  /** Content of a file, target of a link; null for anything else, and for a file of more than 2 GiB. */
   readonly bytes: Buffer | null;
   /** Permission bits of a regular file (0 to 0o777). */
   readonly permissions: number | null;
@@ -70,9 +72,39 @@ function sight(storage: Storage, place: DiskPath, stat: Stats): Sight {
     return { ...NOTHING, found: image(storage, target, '120000'), bytes: target };
   }
   if (!stat.isFile()) return { ...NOTHING, found: 'special' };
-  const bytes = readFileSync(place);
   const permissions = stat.mode & 0o777;
+  if (stat.size > LARGEST_READ) {
+    const oid = hashInPieces(storage.layout.objectFormat, place, { size: stat.size, piece: PIECE });
+    return { ...NOTHING, found: { oid, mode: fileMode(permissions) }, permissions };
+  }
+  const bytes = readFileSync(place);
   return { ...NOTHING, found: image(storage, bytes, fileMode(permissions)), bytes, permissions };
+}
+
+/** What node reads of a file at once. */
+const LARGEST_READ = 2 ** 31 - 1;
+const PIECE = 1024 * 1024;
+
+/** The blob id of a file of `size` bytes, with no more than `piece` of them in memory; of one that is cut meanwhile, no content's. */
+export function hashInPieces(
+  format: ObjectFormat,
+  place: DiskPath,
+  { size, piece }: { readonly size: number; readonly piece: number },
+): string {
+  const hash = createHash(format).update(`blob ${String(size)}\0`);
+  const buffer = Buffer.alloc(piece);
+  const file = openSync(place, 'r');
+  try {
+    for (let left = size; left > 0;) {
+      const read = readSync(file, buffer, 0, Math.min(piece, left), null);
+      if (read === 0) break;
+      hash.update(buffer.subarray(0, read));
+      left -= read;
+    }
+  } finally {
+    closeSync(file);
+  }
+  return hash.digest('hex');
 }
 
 function image(storage: Storage, bytes: Buffer, mode: FileMode): Image {
