@@ -11,11 +11,11 @@
  * restore, of `checkpoint`: the exact inverse.
  * Caveats: empty folders, owners, times and permission bits beyond the executable one are not in a checkpoint.
  */
-import { DurableError } from '../errors.js';
+import { DurableError, hasCode, isLoss } from '../errors.js';
 import { ignoredUnder } from '../git/ignore-rules.js';
 import { looking } from '../git/looking.js';
 import { takeSnapshot } from '../git/snapshot.js';
-import { splitPaths } from '../git/path.js';
+import { displayPath, splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import type { TreeChange } from '../git/tree-changes.js';
 import { statIn, treePath } from '../git/tree-path.js';
@@ -73,12 +73,11 @@ export async function restore(
   });
   const now = await readCheckpoint(storage, before.checkpoint);
   const final = await planFor(storage, { target, now, paths: request.paths });
-  const { transaction } = await applyEntries(context, final.moves, {
-    purpose: 'restore',
-    isKept: await isOwn(context, request.checkpoint),
-    prune: 'emptied',
-    ...(invocation === undefined ? {} : { invocation }),
-  });
+  const isKept = await isOwn(context, request.checkpoint);
+  const options = { purpose: 'restore', isKept, prune: 'emptied' } as const;
+  const { transaction } = await namingLost(request.checkpoint, final.moves, () =>
+    applyEntries(context, final.moves, { ...options, ...(invocation === undefined ? {} : { invocation }) }),
+  );
   const done = outcome(final, before.checkpoint);
   await ledger.append(
     () => [
@@ -97,6 +96,26 @@ export async function restore(
     { lease: held.token, agent, workspace },
   );
   return done;
+}
+
+/** Where the bytes of a file are lost nothing is restored, and the file is named. */
+async function namingLost<T>(
+  checkpoint: string,
+  moves: readonly Move[],
+  apply: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await apply();
+  } catch (error) {
+    if (!isLoss(error)) throw error;
+    const { oid } = error.fields;
+    const move = moves.find(({ to }) => to?.oid === oid);
+    if (move === undefined) throw error;
+    const file = `'${displayPath(move.path)}' of checkpoint ${checkpoint.slice(0, 12)}`;
+    if (hasCode(error, 'object-missing'))
+      throw new DurableError('object-missing', { oid, needed: `${file}; nothing was restored` }, error);
+    throw new DurableError('object-damaged', { oid, detail: `${file}; nothing was restored` }, error);
+  }
 }
 
 interface Look {
