@@ -1,6 +1,7 @@
 /**
  * What is broken in a repository's records, and what mends it: named checks in order, each of which only looks.
  *
+ *   writable     what we record can be written
  *   leases       every lease record can be read
  *   ledgers      every ledger is whole (all of it with `deep`, else its newest event)
  *   locks        no lock in our namespace whose owner is dead, or that names nobody, and no old one of git's own
@@ -10,7 +11,7 @@
  * `mend` does what is safe without a decision: a lock of a proven-dead owner goes by the claim chain, a torn newest event is set
  * aside (lib/ledger/repair.ts), and a damaged ref of a lease or of contents is found again. Recovery is a person's decision and is only named. A check that fails to look is a problem of its own.
  */
-import { statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode, isDurableError, type DurableError } from './errors.js';
 import { CONTENTS_PREFIX } from './git/contents.js';
@@ -26,7 +27,7 @@ import { Ledger, listTasks } from './ledger/ledger.js';
 import { recoveryReport } from './recovery/report.js';
 
 export interface Problem {
-  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted'. */
+  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted', 'not-writable'. */
   readonly code: string;
   readonly detail: string;
   /** What to type; '' where nothing is known to help. */
@@ -45,7 +46,7 @@ type Check = (storage: Storage, look: Look) => Promise<Problem[]>;
 /** Writes nothing. Never throws for what it finds. */
 export async function diagnose(storage: Storage, look: Look): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const check of [damagedLeases, ledgers, locks, fence, interrupted])
+  for (const check of [writable, damagedLeases, ledgers, locks, fence, interrupted])
     problems.push(...(await looked(check, storage, look)));
   // What one check could not look past, another one may have met as well.
   return [...new Map(problems.map((one) => [`${one.code} ${one.detail}`, one])).values()];
@@ -128,6 +129,33 @@ async function looked(check: Check, storage: Storage, look: Look): Promise<Probl
   }
 }
 
+/** Folders that a record goes into; one that is not there yet is made in one of the others. */
+function writable({ layout }: Storage): Promise<Problem[]> {
+  const { gitDir, commonDir, local, shared } = layout;
+  const places = new Set([
+    gitDir,
+    commonDir,
+    ...['objects', 'refs'].map((name) => join(commonDir, name)),
+    local,
+    shared,
+  ]);
+  const closed = [...places].filter((place) => existsSync(place) && !mayWrite(place));
+  if (closed.length === 0) return Promise.resolve([]);
+  const detail = `nothing can be recorded here: ${closed.map((place) => `'${place}'`).join(', ')} cannot be written`;
+  return Promise.resolve([
+    { code: 'not-writable', detail, fix: 'mend the mode or the owner, or mount it writable' },
+  ]);
+}
+
+function mayWrite(place: string): boolean {
+  try {
+    accessSync(place, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Leases whose ref or record cannot be read. */
 export async function damagedLeases(storage: Storage): Promise<Problem[]> {
   const problems: Problem[] = [];
@@ -156,7 +184,9 @@ async function wholeLedger(ledger: Ledger): Promise<Problem[]> {
     // Nothing is broken, and no repair of this program's would help: the sentence names the commit, and what does.
     if (code === 'version-unsupported') return { code, detail, fix: '' };
     const where = seq === null ? `task ${ledger.task}` : `task ${ledger.task}, event ${String(seq)}`;
-    return { code, detail: `${where}: ${detail}`, fix: FIX };
+    // No repair brings bytes back; what else is lost is worth knowing.
+    const isContents = code === 'contents-missing' || code === 'contents-damaged';
+    return { code, detail: `${where}: ${detail}`, fix: isContents ? 'git durable verify --contents' : FIX };
   });
 }
 

@@ -25,14 +25,14 @@ async function interruptedPlace(t: ExecutionContext): Promise<Scratch & { readon
 function readers(place: Scratch, checkpoint: string): (readonly string[])[] {
   const event = String(events(place).at(-1)?.['commit']);
   return [
-    ...[['status'], ['status', '--exit-code'], ['lease'], ['doctor'], ['recover'], ['recover', '--all']],
+    ...[['status'], ['status', '--exit-code'], ['lease'], ['recover'], ['recover', '--all']],
     ...[['log'], ['log', '-n', '1'], ['log', '--usage'], ['show', event], ['show', checkpoint], ['verify']],
     ...[['checkpoints'], ['diff', checkpoint], ['diff', checkpoint, checkpoint], ['rewind']],
     ...[['restore', checkpoint, '--dry-run'], ['approvals'], ['conflicts'], ['init', '--dry-run']],
   ];
 }
 
-/** Says of each reading verb what it says where it could write, and leaves nothing in TMPDIR. */
+/** Says of each reading verb what it says where it could write, of doctor that nothing can be written, and leaves nothing in TMPDIR. */
 function readsAll(
   t: ExecutionContext,
   place: Scratch & { readonly checkpoint: string },
@@ -46,9 +46,16 @@ function readsAll(
     t.deepEqual(closed(words), before[index], words.join(' '));
   });
   t.deepEqual(readdirSync(join(place.top, 'tmp')), []);
+  const { code, stdout } = closed(['doctor', '--json']);
+  t.is(code, 3);
+  const { problems } = JSON.parse(stdout) as { problems: readonly { code: string; detail: string }[] };
+  const named = problems.filter((one) => one.code === 'not-writable').map(({ detail }) => detail);
+  t.is(named.length, 1);
+  t.true(named[0]?.includes(`'${join(place.dir, '.git')}'`), named[0]);
+  t.true(named[0]?.includes(`'${join(place.dir, '.git/objects')}'`), named[0]);
 }
 
-test('every reading verb says on a read-only file system what it says on any other, and writing ones say which it is', async (t) => {
+test('every reading verb says on a read-only file system what it says on any other, doctor names it, and writing ones say which it is', async (t) => {
   const place = await interruptedPlace(t);
   const [unshare = '', ...mounting] = asMounted(place.dir);
   if (place.run(unshare, [...mounting, 'true']).code !== 0) {
@@ -75,7 +82,7 @@ test('every reading verb says on a read-only file system what it says on any oth
   }
 });
 
-test('every reading verb says in a git dir that may not be written what it says in any other', async (t) => {
+test('every reading verb says in a git dir that may not be written what it says in any other, and doctor names it', async (t) => {
   const place = await interruptedPlace(t);
   const isRoot = process.getuid?.() === 0;
   t.teardown(() => {
