@@ -18,6 +18,7 @@ import { NOTES_REF } from '../lib/decisions/note.js';
 import { dropKeeps } from '../lib/git/keep.js';
 import { healFences } from '../lib/fence/heal.js';
 import { configLeft } from '../lib/fence/config.js';
+import { lockLeft } from '../lib/fence/index-lock.js';
 import { hooksLeft, installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
 import { followRewrites, forgetRewrites } from './rewrite-ref.js';
@@ -89,7 +90,7 @@ export async function uninstall(
   if (others.length === 0) await forgetRewrites(storage);
   const removed = [...locks, ...refs, ...hooks, ...(await removeFiles(storage, others.length === 0))];
   const wanted = others.length === 0 ? [layout.local, layout.shared] : [join(layout.local, 'workspace')];
-  const residue = wanted.filter((path) => isThere(path));
+  const residue = [...wanted.filter((path) => isThere(path)), ...lockLeft(storage)];
   if (others.length === 0) residue.push(...(await hooksLeft(storage)), ...(await configLeft(storage)));
   if (options.purge) residue.push(...listRefs(storage).keys(), ...refFolders(storage));
   return { removed, others, residue: [...new Set(residue)] };

@@ -36,6 +36,8 @@ const INSTALLED = v.object({
   v: v.literal(1),
   /** The hooks folder, absolute. */
   dir: v.string(),
+  /** Where the repository was when that was written: it may have been moved or copied since. */
+  at: v.object({ workTree: v.string(), commonDir: v.string() }),
   /** Names of hooks that are tracked files of the user's and were left alone. */
   tracked: v.array(v.string()),
   madeDir: v.boolean(),
@@ -45,9 +47,9 @@ const INSTALLED = v.object({
 
 export type InstalledHooks = v.InferOutput<typeof INSTALLED>;
 
-/** What `init` did here; null when it installed no hooks. */
+/** What `init` did here, or where this was copied from; null when it installed no hooks. */
 export function installedHooks(storage: Storage): InstalledHooks | null {
-  return readInstalled(manifest(storage));
+  return readInstalled(storage, manifest(storage));
 }
 
 /** Idempotent. Returns the paths it wrote. With the mode 'off' there are no hooks. Errors: 'git-failed', the disk's. */
@@ -59,7 +61,7 @@ export async function installHooks(storage: Storage, mode: Settings['fence'] | n
   const tracked = isOff ? [] : await trackedHooks(storage, dir, HOOKS);
   if (!isOff && needsFiles(storage)) await excludeHooks(storage, dir, HOOKS);
   const fence = await modeBefore(storage, mode, before);
-  record(storage, { v: 1, dir, tracked, madeDir: before?.madeDir === true, ...fence });
+  record(storage, { v: 1, dir, at: here(storage), tracked, madeDir: before?.madeDir === true, ...fence });
   // What it was is on record by now: killed here, `removeHooks` puts it back all the same.
   if (mode !== null) await setConfig(storage, ['durable.fence', mode]);
   return [...(before === null ? [manifest(storage)] : []), ...files];
@@ -95,7 +97,7 @@ export async function armHooks(storage: Storage): Promise<void> {
   if (dir !== installed.dir && !isShared(storage, installed.dir)) takeFrom(storage, installed.dir);
   const tracked = await trackedHooks(storage, dir, HOOKS);
   const madeDir = (dir === installed.dir && installed.madeDir) || (needsFiles(storage) && !existsSync(dir));
-  record(storage, { ...installed, dir, tracked, madeDir });
+  record(storage, { ...installed, dir, at: here(storage), tracked, madeDir });
   if (!needsFiles(storage)) return;
   storage.disk.makePassingDir('fence.hook', dir, 0o777);
   await excludeHooks(storage, dir, HOOKS);
@@ -152,7 +154,7 @@ const manifest = ({ layout }: Storage): string => join(layout.local, 'installed'
 function record(storage: Storage, installed: InstalledHooks): void {
   const { disk } = storage;
   const file = manifest(storage);
-  if (isDeepStrictEqual(readInstalled(file), installed)) return;
+  if (isDeepStrictEqual(parseInstalled(file), installed)) return;
   disk.unlink('fence.hook', `${file}.new`);
   disk.createPassing('fence.hook', `${file}.new`, Buffer.from(`${JSON.stringify(installed)}\n`), 0o600);
   disk.rename('fence.hook', `${file}.new`, file);
@@ -211,7 +213,7 @@ async function modeBefore(
 /** Whether another work tree has its hooks in this folder. */
 function isShared(storage: Storage, dir: string): boolean {
   const others = gitDirs(storage).filter((gitDir) => gitDir !== storage.layout.gitDir);
-  return others.some((gitDir) => readInstalled(join(gitDir, 'durable', 'installed'))?.dir === dir);
+  return others.some((gitDir) => readInstalled(storage, join(gitDir, 'durable', 'installed'))?.dir === dir);
 }
 
 const fencedDirs = (storage: Storage): string[] =>
@@ -222,7 +224,29 @@ function gitDirs({ layout }: Storage): string[] {
   return [layout.commonDir, ...namesIn(linked).map((name) => join(linked, name))];
 }
 
-function readInstalled(file: string): InstalledHooks | null {
+const here = ({ layout }: Storage): InstalledHooks['at'] => ({
+  workTree: layout.workTree,
+  commonDir: layout.commonDir,
+});
+
+/**
+ * In a repository that was moved or copied, its own hooks folder. One outside of both (`core.hooksPath`) has hooks of ours of
+ * where it was copied from, as long as that stands: nothing of the copy's is in it before a turn of the copy has said so.
+ */
+function readInstalled(storage: Storage, file: string): InstalledHooks | null {
+  const installed = parseInstalled(file);
+  const { workTree, commonDir } = storage.layout;
+  if (installed === null || installed.at.commonDir === commonDir) return installed;
+  const { dir, at } = installed;
+  const moved = movedWith(dir, at.commonDir, commonDir) ?? movedWith(dir, at.workTree, workTree);
+  return { ...installed, dir: moved ?? (existsSync(at.commonDir) ? join(commonDir, 'hooks') : dir) };
+}
+
+function movedWith(path: string, from: string, to: string): string | null {
+  return path === from || path.startsWith(`${from}/`) ? `${to}${path.slice(from.length)}` : null;
+}
+
+function parseInstalled(file: string): InstalledHooks | null {
   try {
     const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), INSTALLED), readFileSync(file, 'utf8'));
     return parsed.success ? parsed.output : null;

@@ -80,6 +80,12 @@ export function lowerFence(storage: Storage, turn: string): void {
   disk.unlink('fence.lower', indexLock(layout.gitDir));
 }
 
+/** A lock of ours that no holder of this work tree gives back: copied with the repository. Its turn over, `healFences` takes it. */
+export function lockLeft({ layout }: Storage): string[] {
+  const owner = readTicket(indexLock(layout.gitDir));
+  return owner === null || owner === 'foreign' ? [] : [indexLock(layout.gitDir)];
+}
+
 function take(storage: Storage, fenced: FencedTurn): boolean {
   const { disk, layout, tickets } = storage;
   const ticket = tickets.issueFor(fenced.holder, { text: lockText(storage, fenced), turn: fenced.turn });
