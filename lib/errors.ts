@@ -141,7 +141,7 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 type Sentences = { readonly [C in ErrorCode]: (fields: ErrorFields[C]) => string };
 
 const who = (holder: HolderSummary): string =>
-  `${holder.agent} (pid ${String(holder.pid)} on ${holder.host}) since ${holder.since} (${ago(holder.ageMs)}), for '${holder.objective}'`;
+  `${holder.agent} (pid ${String(holder.pid)} on ${holder.host}) since ${holder.since} (${ago(holder.ageMs)}), for '${holder.objective}'${holder.task === null ? '' : ` (task ${holder.task})`}`;
 
 /** In the largest unit that fits. A clock that was set back shows nothing longer than now. */
 function ago(ms: number): string {

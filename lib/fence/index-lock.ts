@@ -23,6 +23,7 @@ import { hideState, holderSentence, readState, stateFile } from './state.js';
 
 export interface FencedTurn {
   readonly turn: string;
+  readonly task: string | null;
   readonly agent: string;
   readonly objective: string;
   readonly holder: ProcessIdentity;
@@ -96,11 +97,12 @@ function take(storage: Storage, fenced: FencedTurn): boolean {
   }
 }
 
-function lockText(storage: Storage, { turn, agent, objective, holder }: FencedTurn): string {
+function lockText(storage: Storage, { turn, task, agent, objective, holder }: FencedTurn): string {
   const { hostname } = storage.identity.here();
   const acquiredAt = storage.host.now().toISOString();
-  const who = holderSentence({ holder: { agent, hostname, pid: holder.pid }, objective, acquiredAt });
-  return `${who} (turn ${turn}); see: git durable status; to stage beside it all the same: git durable run --worktree -- CMD`;
+  const who = holderSentence({ holder: { agent, hostname, pid: holder.pid }, task, objective, acquiredAt });
+  const own = 'in a work tree of your own: git durable run --worktree -- CMD';
+  return `${who}, turn ${turn}; what it does: git durable status; beside it all the same, and recorded: git durable op --beside -- GIT ARGS; ${own}`;
 }
 
 function locked(storage: Storage, path: string): DurableError {

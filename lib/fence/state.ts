@@ -59,14 +59,15 @@ export function readState(file: string): FenceState | null {
 
 export interface Holder {
   readonly holder: { readonly agent: string; readonly pid: number; readonly hostname: string };
+  readonly task: string | null;
   readonly objective: string;
   readonly acquiredAt: string;
 }
 
 /** Who holds the work tree, since when, for what. */
-export function holderSentence({ holder, objective, acquiredAt }: Holder): string {
+export function holderSentence({ holder, task, objective, acquiredAt }: Holder): string {
   const { agent, pid, hostname } = holder;
-  return `the work tree is held by ${agent} (pid ${String(pid)} on ${hostname}) since ${acquiredAt}, for '${objective}'`;
+  return `the work tree is held by ${agent} (pid ${String(pid)} on ${hostname}) since ${acquiredAt}, for '${objective}'${task === null ? '' : ` (task ${task})`}`;
 }
 
 /** A terminal reads it: no control character passes. */

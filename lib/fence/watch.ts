@@ -16,10 +16,10 @@ export async function watchFence(
   record: LeaseRecord,
   token: LeaseToken,
 ): Promise<string[]> {
-  const { turn, holder, objective } = record;
+  const { turn, task, holder, objective } = record;
   if (record.kind !== 'turn' || turn === null) return [];
   const done: string[] = [];
-  if (takeAgain(storage, { turn, agent: holder.agent, objective, holder }))
+  if (takeAgain(storage, { turn, task, agent: holder.agent, objective, holder }))
     done.push('index.lock of the turn was removed by somebody, and taken again');
   for (const name of await restoreHooks(storage))
     done.push(`the hook '${name}' was removed by somebody, and put back`);

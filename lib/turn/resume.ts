@@ -39,7 +39,9 @@ export async function resumeTurn(storage: Storage, resume: Resume, more: TurnOpt
     throw new DurableError('recovery-needed', interrupted);
   }
   try {
-    await raiseFence(storage, fencedTurn(storage, options, turn.id), () => Promise.resolve());
+    await raiseFence(storage, fencedTurn(storage, options, { task: ledger.task, turn: turn.id }), () =>
+      Promise.resolve(),
+    );
     return await takeUp(storage, { ledger, turn: turn.id, options }, more);
   } catch (error) {
     lowerFence(storage, turn.id);

@@ -117,7 +117,7 @@ async function namedElsewhere(storage: Storage, own: string): Promise<(task: str
 /** The fence stands before the lease is claimed, so that no git of a person's slips between the two. */
 async function fencedAcquire(storage: Storage, options: StartTurn, wanted: Wanted): Promise<Held> {
   try {
-    await raiseFence(storage, fencedTurn(storage, options, wanted.turn));
+    await raiseFence(storage, fencedTurn(storage, options, wanted));
     return await acquire(storage, leaseRequest(options, wanted));
   } catch (error) {
     lowerFence(storage, wanted.turn);
@@ -129,9 +129,14 @@ async function fencedAcquire(storage: Storage, options: StartTurn, wanted: Wante
   }
 }
 
-export function fencedTurn(storage: Storage, options: StartTurn, turn: string): FencedTurn {
+export function fencedTurn(
+  storage: Storage,
+  options: StartTurn,
+  { task, turn }: Pick<Wanted, 'task' | 'turn'>,
+): FencedTurn {
   return {
     turn,
+    task,
     agent: agentName(options),
     objective: cut(options.objective, 200),
     holder: options.holder ?? storage.identity.self(),

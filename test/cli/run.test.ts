@@ -149,7 +149,7 @@ test('a second run on a held work tree leaves with 4 before anything runs, and n
   t.is(second.code, 4);
   t.regex(
     second.stderr,
-    /^git-durable: the work tree is held by \S+ \(pid \d+ on [^)]+\) since \S+ \(\d+ \w+ ago\), for [^\n]+\n$/,
+    /^git-durable: the work tree is held by \S+ \(pid \d+ on [^)]+\) since \S+ \(\d+ \w+ ago\), for '[^\n]+' \(task [a-z2-7]{26}\) [^\n]+\n$/,
   );
   t.true(second.stderr.includes(`pid ${String(running.pid)} `));
   t.false(existsSync(join(place.dir, 'second')));

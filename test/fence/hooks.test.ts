@@ -30,13 +30,15 @@ function withRemote(place: Scratch): void {
   place.git('push', '-q', 'origin', 'main');
 }
 
-test('in mode hooks a commit, a branch, a tag and a push beside a turn are refused with who, since when, for what, and two ways out', async (t) => {
+test('in mode hooks a commit, a branch, a tag and a push beside a turn are refused with who, since when, for what, in which task, and two ways out', async (t) => {
   const place = scratch(t);
   withRemote(place);
   t.is(durable(place, ['init', '--fence', 'hooks']).code, 0);
   place.write('new', 'new\n');
   const running = await openTurn(t, place);
   place.git('add', 'new');
+  const task = (JSON.parse(durable(place, ['status', '--json']).stdout) as { turn: { task: string } }).turn
+    .task;
   const refs = place.git('for-each-ref', 'refs/heads', 'refs/tags');
   for (const words of [
     ['commit', '-qm', 'beside'],
@@ -51,7 +53,7 @@ test('in mode hooks a commit, a branch, a tag and a push beside a turn are refus
     t.not(ran.code, 0, words.join(' '));
     for (const part of [
       `pid ${String(running.pid)} on `,
-      "'hold it'",
+      `'hold it' (task ${task})`,
       'since 20',
       'minutes ago',
       'git durable status',

@@ -49,11 +49,19 @@ test('while a turn is open a git outside it stages nothing and reads as ever; af
   place.git('add', 'new');
 });
 
-test('the lock says who holds the work tree, since when, for what, and what to type', async (t) => {
+test('the lock says who holds the work tree, since when, for what, in which task, and two ways out', async (t) => {
   const place = scratch(t);
   const running = await openTurn(t, place);
   const text = readFileSync(lockOf(place), 'utf8');
-  for (const part of [`pid ${String(running.pid)} on `, "'hold it'", 'git durable status', 'since 20'])
+  const task = (JSON.parse(durable(place, ['status', '--json']).stdout) as { turn: { task: string } }).turn
+    .task;
+  for (const part of [
+    `pid ${String(running.pid)} on `,
+    `'hold it' (task ${task})`,
+    'git durable status',
+    'op --beside',
+    'since 20',
+  ])
     t.true(text.includes(part), `${part} in ${text}`);
   t.is(readFileSync(join(place.dir, '.git/index~pid.lock'), 'utf8'), `pid ${String(running.pid)}\n`);
 });

@@ -32,15 +32,17 @@ test('op runs one git command, with its streams and its code, and records it', (
   t.true(observed(place).includes('git add new'));
 });
 
-test('op is refused under a turn, with who, since when, for what, and a linked work tree as a way out', async (t) => {
+test('op is refused under a turn, with who, since when, for what, in which task, and a linked work tree as a way out', async (t) => {
   const place = scratch(t);
   const running = await openTurn(t, place);
   const ran = durable(place, ['op', '--', 'add', 'README']);
   t.is(ran.code, 4);
+  const task = (JSON.parse(durable(place, ['status', '--json']).stdout) as { turn: { task: string } }).turn
+    .task;
   for (const part of [
     `pid ${String(running.pid)} `,
     'since 20',
-    "'hold it'",
+    `'hold it' (task ${task})`,
     'git durable run --worktree -- CMD',
   ])
     t.true(ran.stderr.includes(part), ran.stderr);
