@@ -47,8 +47,9 @@ async function report(context: VerbContext, repository: Repository): Promise<num
   const all = context.arguments.flag('all');
   const found = await output.progress('looking', () => repository.recoveryReport({ all, containers: true }));
   const interrupted = ofTurn(found, context.arguments.text('turn'));
+  const around = interrupted.length > 0 ? null : await lookAround(repository);
   output.result({ interrupted: interrupted.map(documentOf) }, () => {
-    if (interrupted.length === 0) nothing(output);
+    if (around !== null) nothing(output, around);
     for (const turn of interrupted) describe(output, turn, interrupted.length === 1);
   });
   noteForeign(output, found.foreign);
@@ -74,8 +75,9 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   if (found.interrupted.length === 0 && !isAsked) {
     ofTurn(found, turn);
     const none = { restored: [], removed: [], checkpoint: null, kept: [], uncovered: [], uncoveredCount: 0 };
+    const around = await lookAround(repository);
     output.result({ turn: null, action, ...none }, () => {
-      nothing(output);
+      nothing(output, around);
     });
     return EXIT.done;
   }
@@ -105,8 +107,23 @@ function describeRepair(output: Output, done: RepairResult): void {
   output.line(`next: git durable show ${done.turn}`);
 }
 
-function nothing(output: Output): void {
-  output.line('nothing was interrupted');
+/** What a person who expected something may have meant. */
+interface Around {
+  readonly isOpen: boolean;
+  /** In other work trees, or in the repository that this is a copy of. */
+  readonly elsewhere: number;
+}
+
+async function lookAround(repository: Repository): Promise<Around> {
+  const { interrupted } = await repository.recoveryReport({ all: true });
+  return { isOpen: await repository.hasOpenTurn(), elsewhere: interrupted.length };
+}
+
+function nothing(output: Output, { isOpen, elsewhere }: Around): void {
+  output.line(
+    isOpen ? 'nothing was interrupted: the turn is open, and who holds it lives' : 'nothing was interrupted',
+  );
+  if (elsewhere > 0) output.line('in another work tree a turn was: git durable recover --all');
   output.line('next: git durable status');
 }
 

@@ -53,7 +53,9 @@ test('of an interrupted turn in another work tree recover says what to type ther
   const linked = join(place.top, 'linked');
   place.git('worktree', 'add', '-q', linked);
   await interruptedRun(t, place, 'echo changed > README', linked);
-  t.deepEqual(said(durable(place, ['recover']).stdout), ['git durable status']);
+  const here = durable(place, ['recover']).stdout;
+  t.regex(here, /^in another work tree a turn was: git durable recover --all$/m);
+  t.deepEqual(said(here), ['git durable status']);
   const [, back = ''] = said(durable(place, ['recover', '--all']).stdout);
   t.regex(back, /^git durable -C '.*' recover --roll-back$/);
   const repaired = typed(place, back);
@@ -100,4 +102,18 @@ test('damage is told in one sentence with one advice, not with a second one insi
     t.true((said[0] ?? '').split("; type '").length <= 2, said[0]);
     t.true((said[0] ?? '').split('event of ours').length <= 2, said[0]);
   }
+});
+
+test('recover says of an open turn that its holder lives, and init of a mode what it was', (t) => {
+  const place = scratch(t);
+  const open = durable(place, ['run', '--', process.execPath, PROGRAM, 'recover']);
+  t.is(open.code, 0, open.stderr);
+  t.regex(open.stdout, /^nothing was interrupted: the turn is open, and who holds it lives$/m);
+  t.is(durable(place, ['init']).code, 0);
+  t.regex(
+    durable(place, ['init', '--fence', 'hooks']).stdout,
+    /^durable\.fence is 'hooks' \(it was 'strict'\)$/m,
+  );
+  t.is(place.git('config', 'durable.fence'), 'hooks');
+  t.regex(durable(place, ['init', '--fence', 'hooks']).stdout, /^nothing to do/m);
 });

@@ -30,87 +30,74 @@ const inPieces = ({ script, lines, planted }: Drawn): boolean => {
   return false;
 };
 
-const CASES: readonly [string, readonly Patch[], number, readonly Question[]][] = [
+/** What is broken, the patches, the rounds in which it must show, and the questions that must fail. */
+const CASES: readonly [string, readonly Patch[], (drawn: Drawn) => boolean, readonly Question[]][] = [
   [
     'changes files before it records transaction.prepared',
     mutations.WITHOUT_PREPARED,
-    seedWhere(calm),
+    calm,
     ['reportsFiles', 'rolledBackExactly'],
   ],
-  [
-    'keeps no image from before',
-    mutations.WITHOUT_BEFORE_IMAGE,
-    seedWhere(calm),
-    ['reportsFiles', 'rolledBackExactly'],
-  ],
+  ['keeps no image from before', mutations.WITHOUT_BEFORE_IMAGE, calm, ['reportsFiles', 'rolledBackExactly']],
   [
     'records a call when it is done',
     mutations.INTENT_AFTER_EFFECT,
-    seedWhere(inPieces),
+    inPieces,
     ['knowsInterrupted', 'reportsFiles', 'rolledBackExactly'],
   ],
-  [
-    'changes one letter of the arguments',
-    mutations.ARGUMENTS_NORMALIZED,
-    seedWhere(calm),
-    ['approvalIntact'],
-  ],
+  ['changes one letter of the arguments', mutations.ARGUMENTS_NORMALIZED, calm, ['approvalIntact']],
   [
     'overwrites what somebody else wrote',
     mutations.FOREIGN_OVERWRITTEN,
-    seedWhere((drawn) => late(drawn) && drawn.planted === 'foreign'),
+    (drawn) => late(drawn) && drawn.planted === 'foreign',
     ['rolledBackExactly', 'rolledForwardExactly'],
   ],
   [
     'takes back only the last change of a file',
     mutations.ROLLED_BACK_ONE_STEP,
-    seedWhere((drawn) => calm(drawn) && drawn.script.findIndex(({ kind }) => kind === 'again') < 10),
+    (drawn) => calm(drawn) && drawn.script.findIndex(({ kind }) => kind === 'again') < 10,
     ['rolledBackExactly'],
   ],
-  [
-    'takes a file in part for a whole one',
-    mutations.PARTIAL_TAKEN_FOR_WRITTEN,
-    seedWhere(inPieces),
-    ['reportsFiles'],
-  ],
+  ['takes a file in part for a whole one', mutations.PARTIAL_TAKEN_FOR_WRITTEN, inPieces, ['reportsFiles']],
   [
     'does not see what drifted',
     mutations.DRIFT_UNSEEN,
-    seedWhere((drawn) => late(drawn) && drawn.planted === 'drift'),
+    (drawn) => late(drawn) && drawn.planted === 'drift',
     ['gitStatusMatches'],
   ],
   [
     'lets an answer be used twice',
     mutations.ANSWER_NOT_USED_UP,
-    seedWhere((drawn) => calm(drawn) && drawn.answer !== 'pending'),
+    (drawn) => calm(drawn) && drawn.answer !== 'pending',
     ['approvalIntact'],
   ],
   [
     'asks anew what was answered while the agent was dead',
     mutations.ANSWER_FORGOTTEN,
-    seedWhere((drawn) => calm(drawn) && drawn.answer !== 'pending'),
+    (drawn) => calm(drawn) && drawn.answer !== 'pending',
     ['approvalIntact'],
   ],
-  [
-    'writes a path that has an open conflict',
-    mutations.CONFLICT_BLOCKS_NOTHING,
-    seedWhere(calm),
-    ['conflictIntact'],
-  ],
-  ['ends nothing of what outlived the agent', mutations.ORPHANS_LEFT, seedWhere(calm), ['orphanFound']],
-  ['does not see what outlived the agent', mutations.ORPHANS_UNSEEN, seedWhere(calm), ['orphanFound']],
+  ['writes a path that has an open conflict', mutations.CONFLICT_BLOCKS_NOTHING, calm, ['conflictIntact']],
+  ['ends nothing of what outlived the agent', mutations.ORPHANS_LEFT, calm, ['orphanFound']],
+  ['does not see what outlived the agent', mutations.ORPHANS_UNSEEN, calm, ['orphanFound']],
 ];
 
-for (const [what, patches, seed, questions] of CASES) {
+/** On a busy machine a kill can come later than it was meant to, in a round that shows less. */
+const TRIES = 4;
+
+for (const [what, patches, fits, questions] of CASES) {
   test.serial(`a build that ${what} fails by ${questions.join(' and ')}`, (t) => {
     const place = scratch(t, { repository: false });
-    const { code, document } = runDrill(place, mutant(t, patches), { rounds: 1, seed });
-    t.is(code, 1);
-    const [round] = document.rounds;
-    t.deepEqual(
-      questions.filter((question) => round?.[question] !== false),
-      [],
-      JSON.stringify(round),
-    );
+    const build = mutant(t, patches);
+    const unseen = new Set<Question>(questions);
+    const rounds: unknown[] = [];
+    for (let [tries, seed] = [0, 0]; tries < TRIES && unseen.size > 0; tries += 1) {
+      seed = seedWhere(fits, seed + 1);
+      const { document } = runDrill(place, build, { rounds: 1, seed });
+      const [round] = document.rounds;
+      rounds.push(round);
+      for (const question of questions) if (round?.[question] === false) unseen.delete(question);
+    }
+    t.deepEqual([...unseen], [], JSON.stringify(rounds));
   });
 }
