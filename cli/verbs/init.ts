@@ -19,7 +19,7 @@ export async function run(context: VerbContext): Promise<number> {
     output.result({ workspace, created, dryRun, fence: fence ?? storage.settings.fence, files }, () => {
       for (const file of files) output.table([[dryRun ? 'would create' : 'created', file]]);
       const wasMode = storage.settings.fence;
-      const isSet = fence !== undefined && fence !== wasMode;
+      const isSet = fence !== null && fence !== wasMode;
       if (isSet) output.line(`durable.fence ${dryRun ? 'would be' : 'is'} '${fence}' (it was '${wasMode}')`);
       else if (files.length === 0) output.line('nothing to do: this work tree has its id and its hooks');
       output.line(dryRun ? 'next: git durable init' : 'next: git durable run -- CMD');

@@ -145,14 +145,13 @@ const onOneLine = (text: string): string =>
     .trim()
     .slice(0, 200);
 
-/** The lines of a turn in a note; null when it has none. */
+/** The lines of a turn in a note, and none that a person wrote above or below them; null when it has none. */
 function paragraphOf(text: string, turn: string): string | null {
-  return (
-    text
-      .split(/\n{2,}/)
-      .find((one) => one.split('\n').includes(`Durable-Turn: ${turn}`))
-      ?.trimEnd() ?? null
-  );
+  const lines = text.split('\n');
+  const from = lines.indexOf(`Durable-Turn: ${turn}`);
+  if (from < 0) return null;
+  const end = lines.findIndex((line, at) => at > from && !/^Durable-(?!Turn:)[A-Z][a-z]+: /.test(line));
+  return lines.slice(from, end < 0 ? lines.length : end).join('\n');
 }
 
 function withParagraph(text: string | null, turn: string, lines: string): string {

@@ -117,6 +117,16 @@ test('two turns in one commit have a paragraph each, beside what a person noted 
   t.regex(note(place), /^looked at it, fine\n\nDurable-Turn: /);
 });
 
+test('what a person wrote right above and below the lines of a turn stays when these are written again', (t) => {
+  const place = scratch(t);
+  const end = turn(place, 'echo 2 > README; git commit -qam two');
+  const own = note(place).trimEnd();
+  const edited = `above\n${own.replace(/^Durable-Claim: .*$/m, 'Durable-Claim: edited')}\nbelow`;
+  place.git('notes', `--ref=${NOTES}`, 'add', '-f', '-m', edited);
+  t.true(checked(place, String(end['turn']), '--note').note.written);
+  t.is(note(place), `above\n${own}\nbelow\n`);
+});
+
 /** `init` puts the setting there; what git itself does with it is held here. */
 function followed(t: ExecutionContext, rewrite: (place: Scratch) => void): void {
   const place = scratch(t);
