@@ -15,15 +15,17 @@ export function joinIndexes(first: Buffer, second: Buffer, hashSize: number): Bu
   if (before === null || after === null) return null;
   const follow = before.last === null || after.first === null || before.last.compare(after.first) < 0;
   if (!follow) return null;
-  const header = Buffer.from(first.subarray(0, HEADER));
-  header.writeUInt32BE(before.count + after.count, 8);
-  const body = Buffer.concat([header, before.bytes, after.bytes]);
-  return Buffer.concat([
-    body,
-    createHash(hashSize === 32 ? 'sha256' : 'sha1')
-      .update(body)
-      .digest(),
-  ]);
+  const end = HEADER + before.bytes.length + after.bytes.length;
+  const joined = Buffer.allocUnsafe(end + hashSize);
+  first.copy(joined, 0, 0, HEADER);
+  joined.writeUInt32BE(before.count + after.count, 8);
+  before.bytes.copy(joined, HEADER);
+  after.bytes.copy(joined, HEADER + before.bytes.length);
+  createHash(hashSize === 32 ? 'sha256' : 'sha1')
+    .update(joined.subarray(0, end))
+    .digest()
+    .copy(joined, end);
+  return joined;
 }
 
 /** What git saw of a file when it read it. Times in milliseconds since 1970; `size` modulo 2^32. */

@@ -52,12 +52,12 @@ export class PathLooks {
     const held: string[] = [];
     const removed: string[] = [];
     const doubted = new Set(names.doubted);
-    const unknown = isFirst ? names.base.missing : new Set([...names.untracked, ...names.base.missing]);
+    const untracked = new Set(isFirst ? [] : names.untracked);
     const sortOne = (path: string): Feed | null => {
       const found = this.#lookAt(path);
       if (found !== null && !doubted.has(path) && isQuiet(found, this.#since)) return { path, stat: found };
       if (found !== null) held.push(path);
-      else if (!unknown.has(path)) removed.push(path);
+      else if (!untracked.has(path) && !names.base.missing.has(path)) removed.push(path);
       return null;
     };
     if (isFirst && look.length > MANY) {

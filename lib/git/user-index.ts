@@ -47,23 +47,28 @@ const NONE: UserNames = { files: new Set(), sparse: new Set(), submodules: [] };
 
 /** `<tag> <mode> <oid> <stage>\t<path>`; a skip-worktree entry has the tag S. */
 function parseStage(output: Buffer): UserNames {
-  return collect(output, (meta) => ({ mode: meta.slice(2, 8), isSparse: meta.startsWith('S') }));
+  return collect(output, (line) => ({
+    isSubmodule: line.startsWith('160000', 2),
+    isSparse: line.startsWith('S'),
+  }));
 }
 
 /** `<mode> <type> <oid>\t<path>` */
 function parseTree(output: Buffer): UserNames {
-  return collect(output, (meta) => ({ mode: meta.slice(0, 6), isSparse: false }));
+  return collect(output, (line) => ({ isSubmodule: line.startsWith('160000'), isSparse: false }));
 }
 
-function collect(output: Buffer, read: (meta: string) => { mode: string; isSparse: boolean }): UserNames {
+function collect(
+  output: Buffer,
+  read: (line: string) => { readonly isSubmodule: boolean; readonly isSparse: boolean },
+): UserNames {
   const files = new Set<string>();
   const sparse = new Set<string>();
   const submodules: string[] = [];
   for (const line of splitPaths(output)) {
-    const tab = line.indexOf('\t');
-    const path = line.slice(tab + 1);
-    const { mode, isSparse } = read(line.slice(0, tab));
-    if (mode === '160000') submodules.push(path);
+    const path = line.slice(line.indexOf('\t') + 1);
+    const { isSubmodule, isSparse } = read(line);
+    if (isSubmodule) submodules.push(path);
     else files.add(path);
     if (isSparse) sparse.add(path);
   }
