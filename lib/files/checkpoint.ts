@@ -173,7 +173,7 @@ async function record(storage: Storage, ledger: Ledger, recording: Recording): P
     );
     return { checkpoint, tree, files, changed, skipped, event: taken(event) };
   } finally {
-    await snapshot.settle({ ref: ledger.contents.ref, commit: checkpoint });
+    snapshot.settle({ ref: ledger.contents.ref, commit: checkpoint });
     releaseKeeps(storage);
   }
 }

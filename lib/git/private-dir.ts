@@ -92,12 +92,9 @@ export class PrivateDir {
   }
 
   /** Makes a commit of the tree the private HEAD. */
-  async anchor(quarantine: Quarantine, tree: string): Promise<void> {
+  anchor(quarantine: Quarantine, tree: string): void {
     const body = `tree ${tree}\nauthor git-durable <> 0 +0000\ncommitter git-durable <> 0 +0000\n\nprivate\n`;
-    const env = { GIT_OBJECT_DIRECTORY: join(this.dir, 'objects') };
-    const args = ['hash-object', '-t', 'commit', '-w', '--stdin'];
-    const options = { env, input: Buffer.from(body), site: 'snapshot.setup' } as const;
-    const oid = (await this.output(quarantine, args, options)).toString('latin1').trim();
+    const { oid } = quarantine.storeIn(join(this.dir, 'objects'), 'commit', Buffer.from(body));
     this.#place('HEAD', `${oid}\n`);
   }
 

@@ -70,11 +70,16 @@ export class Quarantine {
 
   /** Puts an object here, for git to read. `now`: the file system's clock in nanoseconds, from the file that was made. */
   store(type: ObjectType, body: Uint8Array): { readonly oid: string; readonly now: bigint } {
+    return this.storeIn(this.objects, type, body);
+  }
+
+  /** The same in another object directory of ours, on the same file system. */
+  storeIn(objects: string, type: ObjectType, body: Uint8Array): { readonly oid: string; readonly now: bigint } {
     const oid = hashObject(this.#storage.layout.objectFormat, type, body);
     const made = this.path(`made-${String((this.#made += 1))}`);
     this.scratch.create('quarantine.scratch', made, encodeLoose(type, body));
     const now = lstatSync(made, { bigint: true }).mtimeNs;
-    const folder = join(this.objects, oid.slice(0, 2));
+    const folder = join(objects, oid.slice(0, 2));
     this.scratch.makeDir('quarantine.scratch', folder);
     this.scratch.rename('quarantine.scratch', made, join(folder, oid.slice(2)));
     return { oid, now };

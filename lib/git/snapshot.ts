@@ -133,10 +133,10 @@ export class Snapshot {
   }
 
   /** To be called when a ref reaches the tree, with the commit that holds it. */
-  async settle(kept: { readonly ref: string; readonly commit: string }): Promise<void> {
+  settle(kept: { readonly ref: string; readonly commit: string }): void {
     const { quarantine, dir, state, behind } = this.#taken;
     if (this.#packed !== null) quarantine.seal(this.#packed);
-    if (behind > FAR_BEHIND) await dir.anchor(quarantine, this.facts.tree);
+    if (behind > FAR_BEHIND) dir.anchor(quarantine, this.facts.tree);
     dir.adopt(quarantine, JSON.stringify({ ...state, kept }));
     dir.release(quarantine);
   }
