@@ -65,10 +65,11 @@ async function holderOf(
   const tree = await TreeView.open(storage, `${checkpoint}:worktree`);
   const isLeftOut = leftOutOf((await readCheckpoint(storage, checkpoint)).scope);
   return async ({ displaced }, { path, from }) => {
-    const last = displaced === null ? from : displaced.original;
-    if (last === null) return true;
+    // The repair of a turn takes its checkpoint as if the killed one had not moved it, that of a restore as it is.
+    const last = displaced === null ? [from] : [displaced.original, from];
+    if (last.includes(null)) return true;
     const leaf = isLeftOut(path) ? null : await tree.leaf(path);
-    return leaf !== null && leaf.oid === last.oid && leaf.mode === last.mode;
+    return leaf !== null && last.some((image) => leaf.oid === image?.oid && leaf.mode === image.mode);
   };
 }
 

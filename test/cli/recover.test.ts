@@ -25,6 +25,9 @@ interface Report {
   readonly interrupted: readonly Interrupted[];
 }
 
+/** Of a repair: what it left alone, and what no checkpoint holds. */
+const UNCOVERED = ['kept', 'uncovered', 'uncoveredCount'] as const;
+
 /** Tickets of dead processes, which any verb may remove. */
 const NO_RECORD = ['.git/durable/tickets'];
 const workTree = (place: Scratch): string[] => listing(place.dir, ['.git']);
@@ -55,7 +58,7 @@ test('recover --json has the fields of the contract, leaves with 3, and reading 
       'invocations',
       'files',
     ],
-    ...['approvals', 'orphans', 'gitStatusMatches', 'drift', 'uncovered', 'uncoveredCount'],
+    ...['approvals', 'orphans', 'gitStatusMatches', 'drift', 'uncovered', 'uncoveredCount', 'lost'],
   ]);
   t.deepEqual(Object.keys(turn.invocations[0] ?? {}), ['id', 'tool', 'state', 'summary']);
   t.deepEqual(Object.keys(turn.files[0] ?? {}), ['path', 'state', 'before', 'expected', 'now']);
@@ -89,7 +92,7 @@ test('roll back puts every file of the turn back, the next run needs no help, an
   await interrupted(t, place);
   const spoilt = workTree(place);
   const done = document(place, ['recover', '--roll-back']);
-  t.deepEqual(Object.keys(done), ['turn', 'action', 'restored', 'removed', 'checkpoint']);
+  t.deepEqual(Object.keys(done), ['turn', 'action', 'restored', 'removed', 'checkpoint', ...UNCOVERED]);
   t.deepEqual([done['action'], done['restored'], done['removed']], ['roll-back', ['README'], ['made']]);
   t.deepEqual(workTree(place), before);
   t.deepEqual(report(place).interrupted, []);
@@ -106,7 +109,8 @@ test('keep changes no byte of the work tree and ends the interruption; done twic
   t.is(document(place, ['recover', '--keep'])['action'], 'keep');
   t.deepEqual(workTree(place), before);
   const again = document(place, ['recover', '--keep']);
-  t.deepEqual(again, { turn: null, action: 'keep', restored: [], removed: [], checkpoint: null });
+  const nothing = { restored: [], removed: [], checkpoint: null, kept: [], uncovered: [], uncoveredCount: 0 };
+  t.deepEqual(again, { turn: null, action: 'keep', ...nothing });
   t.is(durable(place, ['recover']).code, 0);
 });
 
