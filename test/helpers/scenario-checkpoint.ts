@@ -1,4 +1,5 @@
 /** Checkpoints by hand of a tree that a person changes in between; each must come back byte for byte. */
+import { forgetSnapshots } from '../../lib/git/snapshot.js';
 import { openRepository } from '../../lib/repository.js';
 import { afterwards } from './aftermath.js';
 import { asUser } from './as-user.js';
@@ -19,6 +20,8 @@ export const checkpoint: Scenario = {
       asUser(() => {
         placeTree(dir, manyAt(state));
       });
+      // As where contents that the private index names were pruned.
+      if (state === 2) forgetSnapshots(repository.storage);
       const { checkpoint: taken } = await repository.checkpoint({ message: `state ${String(state)}` });
       say(`ack checkpoint ${taken} ${treeDigest(manyAt(state))}`);
     }
