@@ -52,6 +52,7 @@ export { UsageDetail } from './ledger/usage-detail.js';
 export type { CallUsage, TurnUsage } from './ledger/usage-detail.js';
 export type { Finding, Verification } from './ledger/verify.js';
 export type { InterruptedTurn, RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
+export type { TurnsAround } from './recovery/report.js';
 export type { FoundOrphans } from './orphans/find.js';
 export type { Orphan } from './orphans/orphan.js';
 export type { StoppedOrphans } from './orphans/stop.js';

@@ -47,8 +47,7 @@ import { findOrphans, type FoundOrphans } from './orphans/find.js';
 import { stopOrphans, type StoppedOrphans } from './orphans/stop.js';
 import type { RecoverReport, RepairAction, RepairResult } from './recovery/document.js';
 import { repair } from './recovery/repair.js';
-import { openTurns } from './recovery/interrupted.js';
-import { recoveryReport, type ReportOptions } from './recovery/report.js';
+import { recoveryReport, turnsAround, type ReportOptions, type TurnsAround } from './recovery/report.js';
 import { readStatus, type Status } from './status.js';
 import { attachTurn } from './turn/attach.js';
 import { manualCheckpoint, manualRestore, type ManualCheckpoint } from './turn/operation.js';
@@ -122,9 +121,9 @@ export class Repository {
     return readStatus(this.storage);
   }
 
-  /** Whether a turn of this work tree has no end yet, interrupted or not. */
-  async hasOpenTurn(): Promise<boolean> {
-    return (await openTurns(this.storage, false)).length > 0;
+  /** Whether a turn of this work tree has no end yet, and how many turns and restores were interrupted in other ones. */
+  async turnsAround(): Promise<TurnsAround> {
+    return turnsAround(this.storage);
   }
 
   /** What was interrupted in this work tree; with `all`, in every one; with `containers`, those left running too. Reads only. */

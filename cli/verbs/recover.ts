@@ -11,6 +11,7 @@ import type {
   RepairAction,
   RepairResult,
 } from '../../lib/recovery/document.js';
+import type { TurnsAround } from '../../lib/recovery/report.js';
 import type { Repository } from '../../lib/repository.js';
 import { displayPath } from '../../lib/git/path.js';
 import { pick } from '../address.js';
@@ -47,7 +48,7 @@ async function report(context: VerbContext, repository: Repository): Promise<num
   const all = context.arguments.flag('all');
   const found = await output.progress('looking', () => repository.recoveryReport({ all, containers: true }));
   const interrupted = ofTurn(found, context.arguments.text('turn'));
-  const around = interrupted.length > 0 ? null : await lookAround(repository);
+  const around = interrupted.length > 0 ? null : await repository.turnsAround();
   output.result({ interrupted: interrupted.map(documentOf) }, () => {
     if (around !== null) nothing(output, around);
     for (const turn of interrupted) describe(output, turn, interrupted.length === 1);
@@ -71,11 +72,11 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const turn = context.arguments.text('turn');
   const takeOver = context.arguments.flag('take-over');
   const found = await repository.recoveryReport();
-  const isAsked = takeOver && (turn !== null || (await repository.hasOpenTurn()));
+  const isAsked = takeOver && (turn !== null || (await repository.turnsAround()).isOpen);
   if (found.interrupted.length === 0 && !isAsked) {
     ofTurn(found, turn);
     const none = { restored: [], removed: [], checkpoint: null, kept: [], uncovered: [], uncoveredCount: 0 };
-    const around = await lookAround(repository);
+    const around = await repository.turnsAround();
     output.result({ turn: null, action, ...none }, () => {
       nothing(output, around);
     });
@@ -107,19 +108,7 @@ function describeRepair(output: Output, done: RepairResult): void {
   output.line(`next: git durable show ${done.turn}`);
 }
 
-/** What a person who expected something may have meant. */
-interface Around {
-  readonly isOpen: boolean;
-  /** In other work trees, or in the repository that this is a copy of. */
-  readonly elsewhere: number;
-}
-
-async function lookAround(repository: Repository): Promise<Around> {
-  const { interrupted } = await repository.recoveryReport({ all: true });
-  return { isOpen: await repository.hasOpenTurn(), elsewhere: interrupted.length };
-}
-
-function nothing(output: Output, { isOpen, elsewhere }: Around): void {
+function nothing(output: Output, { isOpen, elsewhere }: TurnsAround): void {
   output.line(
     isOpen ? 'nothing was interrupted: the turn is open, and who holds it lives' : 'nothing was interrupted',
   );

@@ -133,11 +133,7 @@ class Planning {
   }
 
   #expecting(asked: string, expected: Revision | undefined, intended: Image): Draft {
-    const draft = this.#draft(filePath(asked), {
-      path: filePath(asked),
-      from: expected ?? null,
-      to: intended,
-    });
+    const draft = this.#draft({ path: filePath(asked), from: expected ?? null, to: intended });
     if (expected === undefined || sameImage(draft.after, expected)) return draft;
     const { path, after } = draft;
     const bytes = after === null ? null : (this.#blobs.get(after.oid) ?? null);
@@ -156,7 +152,8 @@ class Planning {
   }
 
   /** `move`: what is asked for, for the record of what is in its way: a pipe, a socket or a device is never written through. */
-  #draft(path: string, move: Move): Draft {
+  #draft(move: Move): Draft {
+    const { path } = move;
     const known = this.#drafts.get(path);
     if (known !== undefined) return known;
     refuseDetour(this.#storage.layout, path);

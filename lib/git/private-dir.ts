@@ -106,7 +106,7 @@ export class PrivateDir {
     const bytes = readFileSync(index);
     const name = stateName(bytes, this.#storage);
     const before = readOr(this.index);
-    // What only git has written would survive a power cut torn, and be believed.
+    // What only git has written could survive a power cut torn, and git compares no checksum of an index that it reads.
     for (const shared of this.#names()) {
       const isNew = isBaseOf(shared, bytes) && !isBaseOf(shared, before);
       if (isNew) disk.syncFile('snapshot.index', join(this.dir, shared));

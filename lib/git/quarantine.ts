@@ -74,7 +74,11 @@ export class Quarantine {
   }
 
   /** The same in another object directory of ours, on the same file system. */
-  storeIn(objects: string, type: ObjectType, body: Uint8Array): { readonly oid: string; readonly now: bigint } {
+  storeIn(
+    objects: string,
+    type: ObjectType,
+    body: Uint8Array,
+  ): { readonly oid: string; readonly now: bigint } {
     const oid = hashObject(this.#storage.layout.objectFormat, type, body);
     const made = this.path(`made-${String((this.#made += 1))}`);
     this.scratch.create('quarantine.scratch', made, encodeLoose(type, body));

@@ -13,7 +13,7 @@ import { isOfHere, leftTurns, processKey, recordedSurvivors } from '../lease/lef
 import { findProcesses, isRunning, type ProcessIdentity } from '../lease/processes.js';
 import { leaseOf, seenLease, type LeaseRecord, type LeftTurn } from '../lease/record.js';
 import { workspaceId } from '../lease/workspace.js';
-import { openTurns, type OpenTurn } from '../recovery/interrupted.js';
+import { interruptedHere, type OpenTurn } from '../recovery/interrupted.js';
 import { lookAround, isLive, type Look } from './look.js';
 import { distinct, startTime, type Orphan } from './orphan.js';
 
@@ -36,13 +36,9 @@ export async function findOrphans(
 }
 
 export async function orphansIn(storage: Storage, look: Look): Promise<Orphan[]> {
-  const interrupted = await interruptedTurns(storage);
+  const interrupted = await interruptedHere(storage);
   const orphans = interrupted.flatMap((open) => orphansOfTurn(storage, open, look));
   return distinct([...orphans, ...(await orphansLeft(storage, look))]);
-}
-
-export async function interruptedTurns(storage: Storage): Promise<OpenTurn[]> {
-  return (await openTurns(storage, false)).filter(({ detectedBy }) => detectedBy !== null);
 }
 
 /** What an interrupted turn left. */

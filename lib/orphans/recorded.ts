@@ -10,7 +10,8 @@ import { isRunning } from '../lease/processes.js';
 import { Ledger } from '../ledger/ledger.js';
 import { readEvent } from '../ledger/load.js';
 import { keyIn, type TaskState } from '../ledger/state.js';
-import { interruptedTurns, turnsCarried } from './find.js';
+import { interruptedHere } from '../recovery/interrupted.js';
+import { turnsCarried } from './find.js';
 import type { Look } from './look.js';
 
 export interface TurnOfTask {
@@ -25,7 +26,7 @@ export interface RecordedTurn extends TurnOfTask {
 /** What was said to be there before this look, of this boot. */
 export async function recordedTurns(storage: Storage): Promise<RecordedTurn[]> {
   const carried = (await turnsCarried(storage)).filter((one) => isOfHere(storage, one));
-  const interrupted = (await interruptedTurns(storage)).filter(({ turn }) =>
+  const interrupted = (await interruptedHere(storage)).filter(({ turn }) =>
     isOfHere(storage, turn.started.event.holder),
   );
   return [

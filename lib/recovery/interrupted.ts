@@ -37,26 +37,53 @@ export interface OpenTurn {
   readonly origin: string | null;
 }
 
-/** Turns without an end, of this work tree or, with `all`, of every one; oldest first. */
-export async function openTurns(storage: Storage, all: boolean): Promise<OpenTurn[]> {
-  const here = workspaceId(storage, { create: false });
-  const found: OpenTurn[] = [];
-  for (const task of listTasks(storage)) {
-    const open = await openTurnIn(storage, Ledger.open(storage, task), here);
-    if (open !== null && (all || open.isOfHere)) found.push(open);
-  }
-  return found.sort((a, b) => (a.turn.started.event.at < b.turn.started.event.at ? -1 : 1));
+/** What one reading of every ledger tells. */
+export interface FoundTurns {
+  /** Without an end; oldest first. */
+  readonly open: readonly OpenTurn[];
+  /** By task: a ledger of a newer format is for a newer program, and hides no other; see `refuseNewer`. */
+  readonly newer: ReadonlyMap<string, DurableError<'version-unsupported'>>;
 }
 
-/** The newest turn of a task when it has no end; null when it has, or when there is none. */
-export async function openTurnIn(
-  storage: Storage,
-  ledger: Ledger,
-  here = workspaceId(storage, { create: false }),
-): Promise<OpenTurn | null> {
-  const state = await readableState(ledger);
-  const turn = state?.turn ?? null;
-  if (state === null || turn === null || turn.state === 'finished' || turn.state === 'recovered') return null;
+/** Turns of this work tree or, with `all`, of every one. */
+export async function findTurns(storage: Storage, all: boolean): Promise<FoundTurns> {
+  const here = workspaceId(storage, { create: false });
+  const open: OpenTurn[] = [];
+  const newer = new Map<string, DurableError<'version-unsupported'>>();
+  for (const task of listTasks(storage)) {
+    try {
+      const found = await turnIn(storage, Ledger.open(storage, task), here);
+      if (found !== null && (all || found.isOfHere)) open.push(found);
+    } catch (error) {
+      if (!hasCode(error, 'version-unsupported')) throw error;
+      newer.set(task, error);
+    }
+  }
+  open.sort((a, b) => (a.turn.started.event.at < b.turn.started.event.at ? -1 : 1));
+  return { open, newer };
+}
+
+/** Those of this work tree that were interrupted. */
+export async function interruptedHere(storage: Storage): Promise<OpenTurn[]> {
+  return (await findTurns(storage, false)).open.filter(isInterrupted);
+}
+
+export const isInterrupted = ({ detectedBy }: OpenTurn): boolean => detectedBy !== null;
+
+/** The newest turn of a task when it has no end; null when it has, when there is none, and in a ledger of a newer program. */
+export async function openTurnIn(storage: Storage, ledger: Ledger): Promise<OpenTurn | null> {
+  try {
+    return await turnIn(storage, ledger, workspaceId(storage, { create: false }));
+  } catch (error) {
+    if (hasCode(error, 'version-unsupported')) return null;
+    throw error;
+  }
+}
+
+async function turnIn(storage: Storage, ledger: Ledger, here: string | null): Promise<OpenTurn | null> {
+  const { state } = await ledger.readable();
+  const { turn } = state;
+  if (turn === null || turn.state === 'finished' || turn.state === 'recovered') return null;
   const { workspace } = turn.started.event;
   const current = workspace === null ? null : await seenLease(storage, leaseOf(workspace));
   const record = current?.record ?? null;
@@ -96,19 +123,20 @@ export function demandNamed(
  * (none, as far as this program can read).
  */
 export async function chosenTurn(storage: Storage, wanted: string | undefined): Promise<OpenTurn> {
-  const open = await openTurns(storage, false);
+  const { open, newer } = await findTurns(storage, false);
   const named = wanted === undefined ? open : open.filter(({ turn }) => turn.id.startsWith(wanted));
   const exact = named.filter(({ turn }) => turn.id === wanted);
   const interrupted = named.filter(({ detectedBy }) => detectedBy !== null);
   const candidates = exact.length > 0 ? exact : interrupted.length > 0 ? interrupted : named;
   const [chosen, ...others] = candidates;
   const what = 'interrupted turn';
-  if (chosen === undefined) await refuseNewer(storage);
-  if (chosen === undefined)
+  if (chosen === undefined) {
+    refuseNewer(newer);
     throw new DurableError(
       'not-found',
       wanted === undefined ? { what: `${what} in this work tree`, id: '' } : { what, id: wanted },
     );
+  }
   if (others.length === 0) {
     demandNamed({ origin: chosen.origin, id: chosen.turn.id }, wanted);
     return chosen;
@@ -124,11 +152,11 @@ export async function chosenTurn(storage: Storage, wanted: string | undefined): 
  * Throws 'version-unsupported' when a ledger is a newer program's: whether a turn of it is interrupted cannot be told, so
  * nobody may say that none is. Which work tree it is of cannot be told either, but for tasks that the caller knows to be another's.
  */
-export async function refuseNewer(
-  storage: Storage,
+export function refuseNewer(
+  newer: FoundTurns['newer'],
   isElsewhere: (task: string) => boolean = () => false,
-): Promise<void> {
-  for (const task of listTasks(storage)) if (!isElsewhere(task)) await Ledger.open(storage, task).readable();
+): void {
+  for (const [task, error] of newer) if (!isElsewhere(task)) throw error;
 }
 
 /**
@@ -146,16 +174,6 @@ export function refuseLiveHolder(storage: Storage, { turn, record, detectedBy }:
     holder: starterOf(event, storage.host.now().getTime()),
     why,
   });
-}
-
-/** A task of a newer format is for a newer program: it must not hide the others; `refuseNewer` is for when there is none. */
-async function readableState(ledger: Ledger): Promise<TaskState | null> {
-  try {
-    return (await ledger.readable()).state;
-  } catch (error) {
-    if (hasCode(error, 'version-unsupported')) return null;
-    throw error;
-  }
 }
 
 function detected(

@@ -36,7 +36,7 @@ import { aimOf, type Aim } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
 import type { Findings } from './findings.js';
 import { chosenCutRestore, repairCutRestore } from './cut-restore.js';
-import { chosenTurn, openTurnIn, openTurns, refuseLiveHolder, type OpenTurn } from './interrupted.js';
+import { chosenTurn, openTurnIn, interruptedHere, refuseLiveHolder, type OpenTurn } from './interrupted.js';
 import { refuseLossy } from './losses.js';
 import { conflictsMet, decided } from './met.js';
 import { draftOf, isRepair, keepReport, settlements, writtenInFact } from './outcome.js';
@@ -58,7 +58,7 @@ export interface RepairRequest {
  */
 export async function repair(storage: Storage, request: RepairRequest): Promise<RepairResult> {
   const agent = request.agent ?? 'recover';
-  const interrupted = (await openTurns(storage, false)).filter(({ detectedBy }) => detectedBy !== null);
+  const interrupted = await interruptedHere(storage);
   const named = interrupted.map(({ turn }) => turn.id).filter((id) => id.startsWith(request.turn ?? ''));
   const cut = await chosenCutRestore(storage, request.turn, named);
   if (cut !== null)

@@ -17,7 +17,7 @@ import { cutRestoreReport, cutRestores } from './cut-restore.js';
 import type { InterruptedTurn, RecoverReport, ReportedApproval } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, reportedFile, rollsForward, type FileFinding, type Findings } from './findings.js';
-import { openTurns, refuseNewer, type OpenTurn } from './interrupted.js';
+import { findTurns, isInterrupted, refuseNewer, type OpenTurn } from './interrupted.js';
 import { Losses } from './losses.js';
 import { aftermathOf, needsScene, sceneOf } from './scene.js';
 import type { RecoveryContext } from './touched.js';
@@ -37,9 +37,8 @@ export interface ReportOptions {
 export async function recoveryReport(storage: Storage, options: ReportOptions = {}): Promise<RecoverReport> {
   const interrupted: InterruptedTurn[] = [];
   let foreign: readonly ProcessRecord[] = [];
-  const open = (await openTurns(storage, options.all ?? false)).filter(
-    ({ detectedBy }) => detectedBy !== null,
-  );
+  const found = await findTurns(storage, options.all ?? false);
+  const open = found.open.filter(isInterrupted);
   if (open.length > 0) {
     const look = await lookAround(storage, { containers: options.containers ?? false });
     for (const one of open) interrupted.push(await inItsWorkTree(storage, one, look));
@@ -47,8 +46,25 @@ export async function recoveryReport(storage: Storage, options: ReportOptions = 
   }
   for (const cut of await cutRestores(storage, options.all ?? false))
     interrupted.push(await cutRestoreReport(storage, cut));
-  if (interrupted.length === 0) await refuseNewer(storage);
+  if (interrupted.length === 0) refuseNewer(found.newer);
   return { interrupted, foreign };
+}
+
+export interface TurnsAround {
+  /** Of this work tree, interrupted or not. */
+  readonly isOpen: boolean;
+  /** Interrupted in other work trees, or in the repository that this is a copy of. */
+  readonly elsewhere: number;
+}
+
+/** What somebody may have meant who finds nothing interrupted. Errors: the repository's and the disk's. */
+export async function turnsAround(storage: Storage): Promise<TurnsAround> {
+  const { open } = await findTurns(storage, true);
+  const others = [...open.filter(isInterrupted), ...(await cutRestores(storage, true))];
+  return {
+    isOpen: open.some(({ isOfHere }) => isOfHere),
+    elsewhere: others.filter(({ isOfHere }) => !isOfHere).length,
+  };
 }
 
 /** The document of one turn, and the findings it was made from. */

@@ -28,7 +28,7 @@ import { Ledger, listTasks, openTask } from '../ledger/ledger.js';
 import { starterOf } from '../ledger/starter.js';
 import { cut } from '../ledger/subject.js';
 import { reconcileLeft } from '../orphans/reconcile.js';
-import { openTurns, refuseNewer } from '../recovery/interrupted.js';
+import { findTurns, isInterrupted, refuseNewer } from '../recovery/interrupted.js';
 import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext, type TurnContext } from './context.js';
@@ -98,8 +98,12 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
  */
 async function refuseOlder(storage: Storage, workspace: string): Promise<void> {
   if ((await readLease(storage, leaseOf(workspace))) !== null && copiedFrom(storage).length === 0) return;
-  const [older] = (await openTurns(storage, false)).filter(({ detectedBy }) => detectedBy !== null);
-  if (older === undefined) return refuseNewer(storage, await namedElsewhere(storage, leaseOf(workspace)));
+  const { open, newer } = await findTurns(storage, false);
+  const older = open.find(isInterrupted);
+  if (older === undefined) {
+    refuseNewer(newer, await namedElsewhere(storage, leaseOf(workspace)));
+    return;
+  }
   const { task, objective } = older.turn.started.event;
   throw new DurableError('recovery-needed', { task, turn: older.turn.id, objective });
 }

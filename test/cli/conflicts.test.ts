@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import { leaveConflict } from '../helpers/conflicting.js';
 import { document, type Line } from '../helpers/events.js';
 import { durable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -10,28 +11,11 @@ interface Listed {
   readonly resolved: readonly Line[];
 }
 
-/**
- * A finished turn whose write met somebody else's edit. It runs in a process of its own: whoever has held a turn decides
- * nothing, and its children neither.
- */
+/** The id of a conflict that a finished turn has left open. */
 function conflicting(place: Scratch): string {
-  place.write('file', 'read\n');
-  const ran = place.run(process.execPath, ['--input-type=module', '-e', TURN]);
-  if (ran.code !== 0) throw new Error(ran.stderr);
+  leaveConflict(place);
   return String(document<Listed>(place, ['conflicts']).open[0]?.['id']);
 }
-
-const TURN = `
-import { writeFileSync } from 'node:fs';
-import { openRepository } from ${JSON.stringify(new URL('../../lib/index.js', import.meta.url).href)};
-const repository = await openRepository('.');
-const turn = await repository.startTurn({ objective: 'edit', keeper: false });
-turn.read('file');
-writeFileSync('file', 'theirs\\n');
-await turn.transaction([{ kind: 'write', path: 'file', bytes: Buffer.from('mine\\n') }]).catch(() => undefined);
-await turn.finish({ outcome: 'completed' });
-await repository.close();
-`;
 
 test('conflicts lists, compares three ways and names what to type; status counts it', (t) => {
   const place = scratch(t);

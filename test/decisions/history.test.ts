@@ -1,5 +1,6 @@
 import test from 'ava';
 import { approvals, script } from '../helpers/asking.js';
+import { leaveConflict } from '../helpers/conflicting.js';
 import { document, events, last, type Line } from '../helpers/events.js';
 import { durable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -67,9 +68,7 @@ test('requests that have their end are listed, and refused with it, whatever bec
 
 test('a conflict that was settled is listed and refused with its end after a later turn', (t) => {
   const place = scratch(t);
-  place.write('file', 'read\n');
-  const ran = place.run(process.execPath, ['--input-type=module', '-e', CONFLICTING]);
-  t.is(ran.code, 0, ran.stderr);
+  leaveConflict(place);
   const listed = () => document<{ open: Line[]; resolved: Line[] }>(place, ['conflicts']);
   const id = String(listed().open[0]?.['id']);
   t.is(durable(place, ['resolve', id, '--use-latest']).code, 0);
@@ -83,18 +82,6 @@ test('a conflict that was settled is listed and refused with its end after a lat
   }
   t.is(place.run('cat', ['file']).stdout, 'theirs\n');
 });
-
-const CONFLICTING = `
-import { writeFileSync } from 'node:fs';
-import { openRepository } from ${JSON.stringify(new URL('../../lib/index.js', import.meta.url).href)};
-const repository = await openRepository('.');
-const turn = await repository.startTurn({ objective: 'edit', keeper: false });
-turn.read('file');
-writeFileSync('file', 'theirs\\n');
-await turn.transaction([{ kind: 'write', path: 'file', bytes: Buffer.from('mine\\n') }]).catch(() => undefined);
-await turn.finish({ outcome: 'completed' });
-await repository.close();
-`;
 
 test('to a person the newest of many decisions are shown, and how many there were; waiting ones are all shown', async (t) => {
   const place = scratch(t);

@@ -1,6 +1,6 @@
 /** A `run` that was killed, the way the tests of recovery need it. */
 import type { ExecutionContext } from 'ava';
-import { events, last } from './events.js';
+import { document, events, last, type Line } from './events.js';
 import { killKeeper } from './keeper.js';
 import { processesNaming, stateOf, until } from './processes.js';
 import { startDurable } from './program.js';
@@ -57,3 +57,23 @@ export function leaseIn(place: Scratch): Lease {
   const lines = place.git('log', '-1', '--format=%B', ref).split('\n');
   return JSON.parse(lines.find((one) => one.startsWith('{')) ?? '{}') as Lease;
 }
+
+/** What the tests read of `recover --json`. */
+export interface Report {
+  readonly interrupted: readonly {
+    readonly turn: string;
+    readonly task: string;
+    readonly objective: string;
+    readonly invocations: readonly Line[];
+    readonly files: readonly Line[];
+    readonly orphans: readonly { readonly pid: number }[];
+    readonly gitStatusMatches: boolean;
+  }[];
+}
+
+export const report = (place: Scratch, ...words: readonly string[]): Report =>
+  document<Report>(place, ['recover', ...words], { codes: [0, 3] });
+
+/** Of the only interrupted turn: each path with its state. */
+export const statesIn = (place: Scratch): unknown[] =>
+  (report(place).interrupted[0]?.files ?? []).map(({ path, state }) => [path, state]);

@@ -84,8 +84,8 @@ export const ANSWER_NOT_USED_UP: readonly Patch[] = [
 export const ANSWER_FORGOTTEN: readonly Patch[] = [
   {
     file: 'lib/decisions/approval.js',
-    find: 'if (found !== undefined)\n            return { kind, approval: found };',
-    replace: '',
+    find: "return found === undefined ? { kind: 'none' } : standingOf(found);",
+    replace: "return { kind: 'none' };",
   },
 ];
 

@@ -3,13 +3,13 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import type { Storage } from '../../lib/git/storage.js';
-import { openTurns } from '../../lib/recovery/interrupted.js';
+import { findTurns } from '../../lib/recovery/interrupted.js';
 import { openAs } from '../helpers/lease-place.js';
 import { scratch } from '../helpers/scratch.js';
 import { openTurn } from '../helpers/turn-place.js';
 
 const judged = async (storage: Storage): Promise<(string | null)[]> =>
-  (await openTurns(storage, false)).map(({ detectedBy }) => detectedBy);
+  (await findTurns(storage, false)).open.map(({ detectedBy }) => detectedBy);
 
 test('of a copied work tree that does not stand any more a turn counts as interrupted unless its holder is alive on this host', async (t) => {
   for (const [dead, hostId, expected] of [
