@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { DurableError } from '../errors.js';
 import { errno } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
-import type { ProcessIdentity } from './processes.js';
+import { AGENT_PIDS, type ProcessIdentity } from './processes.js';
 import type { LeaseToken } from './record.js';
 
 export interface KeeperParameters {
@@ -67,11 +67,15 @@ async function endKeeper(child: ChildProcess): Promise<void> {
   clearTimeout(impatient);
 }
 
-/** Faults planned for the agent are not the keeper's; it has a plan of its own. NODE_EXTRA_CA_CERTS costs 80 ms. */
+/**
+ * Faults planned for the agent are not the keeper's; it has a plan of its own. NODE_EXTRA_CA_CERTS costs 80 ms. A hook of an agent has
+ * the agent's pid from it, by which the keeper would be taken for something that the agent left running.
+ */
 function keeperEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) {
-    if (value !== undefined && !name.startsWith('NODE_') && !name.startsWith('DURABLE_')) kept[name] = value;
+    const isOurs = name.startsWith('DURABLE_') || name.startsWith('NODE_') || AGENT_PIDS.includes(name);
+    if (value !== undefined && !isOurs) kept[name] = value;
   }
   const faults = env['DURABLE_KEEPER_FAULTS'];
   if (faults !== undefined) kept['DURABLE_FAULTS'] = faults;

@@ -2,8 +2,8 @@
  * Finding the processes of a turn: what may still write after its agent died (PROTOCOL.md 13).
  *
  * A process belongs to a turn when it carries the turn's marker in its environment, is one of the recorded processes
- * (same pid and same start time), is in a process group or session that a recorded process leads, or descends from one
- * of these. What never belongs: a process that merely reuses a recorded pid, a zombie, the caller and its ancestors (a
+ * (same pid and same start time), is in a process group or session that a recorded process leads, names a dead holder as its
+ * agent, or descends from one of these. What never belongs: a process that merely reuses a recorded pid, a zombie, the caller and its ancestors (a
  * person may type `recover` in a shell that the dead turn started; then what the caller started does not either), and what
  * `except` names. Of a turn of another repository that was begun inside this one (`isForeign`) neither its holder belongs to this
  * one nor anything that it started: what is told apart is a process that carries another marker than its parent does.
@@ -14,13 +14,16 @@
  * is among the recorded ones by itself, and the system gives no number out again while a group of that number has members.
  * Environments of other users' processes cannot be read. On macOS `ps` shows the environment of one's own processes.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { digest } from '../canonical.js';
 import type { ProcessRecord } from '../event.js';
+import { ps, readProc, variablesOf } from './process-reading.js';
 
 /** Name of the environment variable that holds a turn's secret; only its SHA-256 is ever stored. */
 export const MARKER = 'DURABLE_MARKER';
+
+/** Variables in which agents give what they start their own pid. Their shells lead sessions of their own, and carry no marker. */
+export const AGENT_PIDS: readonly string[] = ['CLAUDE_PID', 'OPENCODE_PID', 'KILO_PID'];
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -132,6 +135,8 @@ function belongs(
   );
   if (led.some((one) => !holders.some((holder) => isSame(holder, one)))) return true;
   if (led.length > 0 && isLeftBehind(entry, search, byPid)) return true;
+  const dead = holders.filter(({ pid, start }) => byPid.get(pid)?.start !== start);
+  if (dead.length > 0 && dead.some((holder) => namesAgent(entry, holder))) return true;
   return markerHash !== null && markers(entry.pid) === markerHash;
 }
 
@@ -151,6 +156,12 @@ function isLeftBehind(
   const since = Math.min(...(own.length > 0 ? own : holders).map(({ start }) => Number(start)));
   // Start times that are no numbers (ps) cannot be compared.
   return Number.isNaN(since) || Number.isNaN(Number(entry.start)) || Number(entry.start) >= since;
+}
+
+/** Started by `agent`, as its environment says; what is older than `agent` names another one that had its pid. */
+function namesAgent(entry: ProcessEntry, agent: ProcessIdentity): boolean {
+  if (Number(entry.start) < Number(agent.start)) return false;
+  return variablesOf(entry.pid, AGENT_PIDS).includes(String(agent.pid));
 }
 
 /** The pid alone is given again to others. */
@@ -238,14 +249,7 @@ function markerHashOf(pid: number): string | null {
 }
 
 /** The marker that the process was started with; undefined when it has none, is gone or is another user's. */
-export function markerOf(pid: number): string | undefined {
-  return process.platform === 'linux' ? linuxVariable(pid, MARKER) : psVariable(pid, MARKER);
-}
-
-function linuxVariable(pid: number, name: string): string | undefined {
-  const variables = readProc(pid, 'environ')?.toString('utf8').split('\0');
-  return variables?.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1);
-}
+export const markerOf = (pid: number): string | undefined => variablesOf(pid, [MARKER])[0];
 
 const COMMAND_CHARACTERS = 200;
 
@@ -256,15 +260,6 @@ export function commandOf(pid: number): string {
       ? readProc(pid, 'cmdline')?.toString('utf8').replaceAll('\0', ' ')
       : ps(['-p', String(pid), '-o', 'command=']);
   return (line ?? '').trim().slice(0, COMMAND_CHARACTERS).toWellFormed();
-}
-
-/** A file of /proc; undefined when the process is gone or belongs to somebody else. */
-function readProc(pid: number, file: string): Buffer | undefined {
-  try {
-    return readFileSync(`/proc/${String(pid)}/${file}`);
-  } catch {
-    return undefined;
-  }
 }
 
 /** ps(1) of macOS and the BSDs; lstart has five words and stands last but for the state. */
@@ -284,15 +279,4 @@ function psTable(args: readonly string[]): ProcessEntry[] {
       stopped: state.startsWith('T'),
       start: start.join(' '),
     }));
-}
-
-/** `ps -E` prints variables behind the command, between spaces: a marker holds none. */
-function psVariable(pid: number, name: string): string | undefined {
-  const line = ps(['-E', '-p', String(pid), '-o', 'command=']);
-  return new RegExp(`(?:^| )${name}=(\\S+)`).exec(line)?.[1];
-}
-
-function ps(args: readonly string[]): string {
-  const ran = spawnSync('ps', args, { encoding: 'utf8', env: { LC_ALL: 'C', PATH: '/bin:/usr/bin' } });
-  return ran.stdout;
 }

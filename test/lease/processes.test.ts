@@ -63,6 +63,23 @@ test('without a marker, what is in the group or session of a recorded process is
   );
 });
 
+test('what names a dead holder as its agent is found, wherever it is; an older process names another one of that pid', async (t) => {
+  const script = 'CLAUDE_PID=$$ setsid sleep 1000 & echo $!; wait';
+  const { child, self, pids } = await shell(t, script, { detached: true });
+  const search = { markerHash: null, recorded: [self], holders: [self], caller: NOBODY };
+  const [left = 0] = pids;
+  // By descent, while its parent lives.
+  t.true(findProcesses(search).some(({ pid }) => pid === left));
+  child.kill('SIGKILL');
+  await until('the holder is gone', () => stateOf(self.pid) === '');
+  t.deepEqual(
+    findProcesses(search).map(({ pid }) => pid),
+    pids,
+  );
+  const later = [{ pid: self.pid, start: String(Number(identity(left).start) + 1) }];
+  t.deepEqual(findProcesses({ ...search, recorded: later, holders: later }), []);
+});
+
 test('descendants of a recorded process are found in other groups and sessions', async (t) => {
   const { self, pids } = await shell(t, 'setsid sh -c "sleep 1000 & echo \\$\\$ \\$!; wait" & wait');
   const found = findProcesses({ markerHash: null, recorded: [self], caller: NOBODY }).map(({ pid }) => pid);
