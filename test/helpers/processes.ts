@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Looks until `seen` is true; fails after 20 s, which no state that these tests wait for takes. */
-export async function until(what: string, seen: () => boolean): Promise<void> {
-  const end = performance.now() + 20_000;
+/** Looks until `seen` is true; fails after 20 s, or `bound` ms, which no state that these tests wait for takes. */
+export async function until(what: string, seen: () => boolean, bound = 20_000): Promise<void> {
+  const end = performance.now() + bound;
   while (!seen()) {
     if (performance.now() > end) throw new Error(`never seen: ${what}`);
     await pause(5);

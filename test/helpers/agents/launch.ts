@@ -1,0 +1,195 @@
+/**
+ * A real agent, started as a user would start it without a terminal, beside a scripted model and with the HOME of the test.
+ *
+ * Each run is one process group of one pid that is known; it is killed by that pid. At the test's end all that still has this HOME
+ * in its environment is killed, each by its pid: what the agent left running, and its daemons.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import type { AgentName } from '../../../lib/agents/step.js';
+import type { Scratch } from '../scratch.js';
+import { agentProgram } from './pinned.js';
+import type { ScriptedModel } from './scripted-model.js';
+
+export interface Launch {
+  readonly prompt: string;
+  /** Goes on in the newest session of this agent here. */
+  readonly isResumed?: boolean;
+}
+
+interface CommandLine {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export class RealAgent {
+  readonly name: AgentName;
+  readonly #place: Scratch;
+  readonly #model: ScriptedModel;
+  readonly #t: Pick<ExecutionContext, 'teardown' | 'log'>;
+  readonly #program: string;
+
+  constructor(
+    t: Pick<ExecutionContext, 'teardown' | 'log'>,
+    { name, place, model }: { name: AgentName; place: Scratch; model: ScriptedModel },
+  ) {
+    this.name = name;
+    this.#t = t;
+    this.#place = place;
+    this.#model = model;
+    this.#program = agentProgram(name);
+    CONFIGURE[name](place, model.port);
+    t.teardown(() => {
+      endAllOf(place);
+    });
+  }
+
+  /** Runs until the agent ends by itself. One that never reached its model is started once more, and said so. */
+  async run(launch: Launch): Promise<AgentRun> {
+    const before = this.#model.requests().length;
+    const first = this.start(launch);
+    await first.ended;
+    if (this.#model.requests().length > before) return first;
+    this.#t.log(`${this.name} did not start, once more: ${first.said.slice(-400)}`);
+    const again = this.start(launch);
+    await again.ended;
+    return again;
+  }
+
+  start(launch: Launch): AgentRun {
+    const { args, env } = COMMANDS[this.name](launch, this.#place, this.#model.port);
+    const [program, all] = this.#model.beside(this.#program, args);
+    const child = spawn(program, all, {
+      cwd: this.#place.dir,
+      env: { ...this.#place.env, SHELL: '/bin/bash', TERM: 'xterm-256color', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    return new AgentRun(child);
+  }
+}
+
+export class AgentRun {
+  readonly ended: Promise<number | null>;
+  readonly #child: ChildProcess;
+  #said = '';
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (bytes: Buffer) => (this.#said += bytes.toString('utf8')));
+    this.ended = once(child, 'exit').then(([code]: unknown[]) => (typeof code === 'number' ? code : null));
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** Both outputs so far. */
+  get said(): string {
+    return this.#said;
+  }
+
+  /** SIGKILL to the agent alone, and its death awaited. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.ended;
+  }
+}
+
+const COMMANDS: { readonly [A in AgentName]: (launch: Launch, place: Scratch, port: string) => CommandLine } =
+  {
+    'claude-code': ({ prompt, isResumed }, _, port) => ({
+      args: [
+        ...['-p', prompt, ...(isResumed === true ? ['--continue'] : [])],
+        ...['--permission-mode', 'bypassPermissions', '--output-format', 'stream-json', '--verbose'],
+      ],
+      env: {
+        IS_SANDBOX: '1',
+        ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
+        ANTHROPIC_API_KEY: 'none',
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+        DISABLE_AUTOUPDATER: '1',
+      },
+    }),
+    codex: ({ prompt, isResumed }, place) => ({
+      args: [
+        ...['exec', '--json', '--sandbox', 'danger-full-access', '--dangerously-bypass-hook-trust'],
+        ...(isResumed === true ? ['resume', '--last', prompt] : [prompt]),
+      ],
+      env: { CODEX_HOME: codexHome(place), MODEL_KEY: 'none' },
+    }),
+    opencode: ({ prompt, isResumed }) => ({
+      args: ['run', '--format', 'json', ...(isResumed === true ? ['--continue'] : []), prompt],
+      env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' },
+    }),
+    kilo: ({ prompt, isResumed }) => ({
+      args: ['run', '--auto', '--format', 'json', ...(isResumed === true ? ['--continue'] : []), prompt],
+      env: {
+        KILO_DISABLE_MODELS_FETCH: '1',
+        KILO_DISABLE_AUTOUPDATE: '1',
+        KILO_TELEMETRY_LEVEL: 'off',
+        KILO_DISABLE_SESSION_INGEST: '1',
+      },
+    }),
+  };
+
+const codexHome = (place: Scratch): string => join(place.env['HOME'] ?? '', '.codex');
+
+const CONFIGURE: { readonly [A in AgentName]: (place: Scratch, port: string) => void } = {
+  'claude-code': () => undefined,
+  codex: (place, port) => {
+    mkdirSync(codexHome(place), { recursive: true });
+    const lines = [
+      'model = "gpt-5.5-codex"',
+      'model_provider = "scripted"',
+      'check_for_update_on_startup = false',
+      '[analytics]',
+      'enabled = false',
+      '[features]',
+      ...['plugins', 'remote_plugin', 'apps'].map((feature) => `${feature} = false`),
+      '[model_providers.scripted]',
+      'name = "scripted"',
+      `base_url = "http://127.0.0.1:${port}/v1"`,
+      'wire_api = "responses"',
+      'env_key = "MODEL_KEY"',
+      `[projects.${JSON.stringify(place.dir)}]`,
+      'trust_level = "trusted"',
+    ];
+    writeFileSync(join(codexHome(place), 'config.toml'), `${lines.join('\n')}\n`);
+  },
+  opencode: (place, port) => {
+    openCodeConfig(join(place.env['HOME'] ?? '', '.config', 'opencode'), 'opencode.json', port);
+  },
+  kilo: (place, port) => {
+    openCodeConfig(join(place.env['HOME'] ?? '', '.config', 'kilo'), 'kilo.json', port);
+  },
+};
+
+function openCodeConfig(folder: string, name: string, port: string): void {
+  mkdirSync(folder, { recursive: true });
+  const options = { baseURL: `http://127.0.0.1:${port}/v1`, apiKey: 'none' };
+  const models = { scripted: { tool_call: true, limit: { context: 100_000, output: 8000 } } };
+  const provider = { scripted: { npm: '@ai-sdk/openai-compatible', options, models } };
+  const model = 'scripted/scripted';
+  const config = { model, small_model: model, autoupdate: false, share: 'disabled', provider };
+  writeFileSync(join(folder, name), JSON.stringify(config));
+}
+
+/** Kills what has this place's HOME in its environment: agents, their daemons, and what a killed one left running. */
+export function endAllOf(place: Scratch): void {
+  const mark = `HOME=${place.env['HOME'] ?? ''}`;
+  for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one) && one !== String(process.pid)))
+    if (environmentOf(name).includes(mark)) process.kill(Number(name), 'SIGKILL');
+}
+
+function environmentOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  } catch {
+    // It ended while the list was read, or is somebody else's.
+    return [];
+  }
+}

@@ -1,0 +1,6 @@
+import test from 'ava';
+import { cleanTurn, killedInShell, refused } from '../../helpers/agents/short-rules.js';
+
+test.serial(cleanTurn, 'claude-code');
+test.serial(refused, 'claude-code');
+test.serial(killedInShell, 'claude-code');

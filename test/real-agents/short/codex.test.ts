@@ -1,0 +1,6 @@
+import test from 'ava';
+import { cleanTurn, killedInShell, refused } from '../../helpers/agents/short-rules.js';
+
+test.serial(cleanTurn, 'codex');
+test.serial(refused, 'codex');
+test.serial(killedInShell, 'codex');
