@@ -4,7 +4,8 @@
  *     session-start   interrupted work is recovered with 'keep' (no byte changes), and the model is told what was found
  *     prompt          a turn starts, with a keeper that watches the agent's process; held by another: the model is told by whom
  *     before-tool     intent on disk, then the tool may run; refused where a change would be unrecorded or unleased
- *     permission      an answer given before the question is given back
+ *     permission      the question is recorded; an answer given before it, or while it is waited for, is given back
+ *     answer          that the person refused the call is recorded
  *     after-tool      the result is recorded; never refused, since the tool ran
  *     stop            the turn is finished and the lease given back
  *     session-end     a turn that nothing ended is abandoned
@@ -20,27 +21,23 @@ import { argsText, fingerprint } from '../decisions/fingerprint.js';
 import { lapsedFor, standingFor } from '../decisions/approval.js';
 import type { Storage } from '../git/storage.js';
 import { throughLinks } from '../git/tree-path.js';
-import type { ProcessIdentity } from '../lease/processes.js';
-import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
+import { leaseOf, readLease } from '../lease/record.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger } from '../ledger/ledger.js';
+import type { InvocationFold } from '../ledger/state.js';
 import type { RepairResult } from '../recovery/document.js';
 import { repair } from '../recovery/repair.js';
 import { recoveryReport } from '../recovery/report.js';
-import { attachTurn } from '../turn/attach.js';
 import type { Call, IntendedPath } from '../turn/call.js';
 import type { TurnEnd } from '../turn/end.js';
+import { allowedByHost } from '../turn/question.js';
 import { startTurn } from '../turn/start.js';
 import type { Turn } from '../turn/turn.js';
 import { interruptedText } from './known.js';
-import { PASS, type AgentName, type Reply, type Step, type StepOf } from './step.js';
+import { callOf, ownTurn, type AgentProcess } from './own-turn.js';
+import { answered, permission, rejection } from './permission.js';
+import { PASS, type Reply, type Step, type StepOf } from './step.js';
 import { effectOf, insideTree } from './tools.js';
-
-export interface AgentProcess {
-  readonly agent: AgentName;
-  /** The process whose death ends the turn. */
-  readonly process: ProcessIdentity;
-}
 
 /**
  * Errors: whatever the library throws at a step after which nothing waits ('after-tool', 'stop', 'session-end'), and at the
@@ -57,6 +54,8 @@ export async function takeStep(storage: Storage, by: AgentProcess, step: Step): 
       return gate.beforeTool(step);
     case 'permission':
       return gate.permission(step);
+    case 'answer':
+      return gate.answer(step);
     case 'after-tool':
       return gate.afterTool(step);
     case 'stop':
@@ -110,11 +109,15 @@ class AgentGate {
     try {
       const turn = await this.#ownTurn(step.session);
       if (isReading) {
-        await turn?.begin({ ...this.#call(step), mutates: false, paths: [] });
+        await turn?.begin({ ...callOf(this.#storage, step), mutates: false, paths: [] });
         return PASS;
       }
       const paths = effect === 'anything' ? null : this.#intended(step, effect);
-      return await this.#open(turn ?? (await this.#startImplicitly(step)), this.#call(step), paths);
+      return await this.#open(
+        turn ?? (await this.#startImplicitly(step)),
+        callOf(this.#storage, step),
+        paths,
+      );
     } catch (error) {
       if (isReading) return PASS;
       const why = messageOf(error);
@@ -122,27 +125,29 @@ class AgentGate {
     }
   }
 
-  /** A call that was opened under an approval needs no second question. */
   async permission(step: StepOf<'permission'>): Promise<Reply> {
-    const turn = await this.#ownTurn(step.session);
-    if (turn === null) return PASS;
-    const { turn: open } = await Ledger.open(this.#storage, turn.task).state();
-    const summary = this.#call(step).summary;
-    const isApproved = open?.invocations.some(
-      (call) =>
-        call.state === 'started' &&
-        call.approval !== null &&
-        call.tool === step.tool &&
-        call.summary === summary,
-    );
-    return isApproved === true ? { kind: 'allow' } : PASS;
+    const own = await ownTurn(this.#storage, this.#by, step.session);
+    return own === null
+      ? PASS
+      : permission(this.#storage, own, step, {
+          agent: this.#by.agent,
+          waitMs: this.#storage.settings.waitMs,
+        });
+  }
+
+  async answer(step: StepOf<'answer'>): Promise<Reply> {
+    const own = await ownTurn(this.#storage, this.#by, step.session);
+    return own === null ? PASS : answered(own, this.#by, step);
   }
 
   async afterTool(step: StepOf<'after-tool'>): Promise<Reply> {
-    const turn = await this.#ownTurn(step.session);
-    const { key } = this.#call(step);
-    if (turn === null || key === undefined) return PASS;
-    await turn.endCall(key, {
+    const own = await ownTurn(this.#storage, this.#by, step.session);
+    const { key } = callOf(this.#storage, step);
+    if (own === null || key === undefined) return PASS;
+    const { turn } = await own.context.ledger.state();
+    const call = turn?.invocations.find((one) => one.key === key);
+    if (call?.state === 'started') await allowedByHost(own.context, call, this.#by.agent);
+    await own.turn.endCall(key, {
       state: step.isFailed ? 'failed' : 'finished',
       summary: step.isFailed ? step.result : '',
       result: Buffer.from(step.result, 'utf8'),
@@ -161,8 +166,10 @@ class AgentGate {
   async #open(turn: Turn, call: Call, paths: readonly IntendedPath[] | null): Promise<Reply> {
     // What it names is elsewhere: no change of this work tree, and no checkpoint of it.
     const effect = paths === null ? { mutates: true } : { mutates: paths.length > 0, paths };
-    const state = await Ledger.open(this.#storage, turn.task).state();
-    if (state.turn?.invocations.some(({ key }) => key === call.key) === true) return PASS;
+    const ledger = Ledger.open(this.#storage, turn.task);
+    const state = await ledger.state();
+    const known = state.turn?.invocations.find(({ key }) => call.key !== undefined && key === call.key);
+    if (known !== undefined) return known.state === 'denied' ? deniedBefore(ledger, known) : PASS;
     const action = { tool: call.tool, args: argsText(call.args), cwd: call.cwd ?? '' };
     const mark = fingerprint(action, turn.task);
     const standing = standingFor(state, mark, {
@@ -171,18 +178,11 @@ class AgentGate {
     }).kind;
     if (standing === 'approved' || standing === 'rejected') {
       const answer = await turn.gate({ ...call, ...effect });
-      if (answer.state === 'rejected') return { kind: 'deny', reason: answer.feedback };
+      if (answer.state === 'rejected') return { kind: 'deny', reason: rejection(answer.feedback) };
       if (answer.state === 'approved') return PASS;
     }
     await turn.begin({ ...call, ...effect });
     return PASS;
-  }
-
-  #call(step: StepOf<'before-tool' | 'after-tool' | 'permission'>): Call & { readonly summary: string } {
-    const { workTree } = this.#storage.layout;
-    const summary = argsText(step.input).slice(0, 200);
-    const call = { tool: step.tool, args: step.input, cwd: step.cwd ?? workTree, summary };
-    return step.call === null ? call : { ...call, key: `${step.session}:${step.call}` };
   }
 
   #intended(
@@ -198,17 +198,8 @@ class AgentGate {
     });
   }
 
-  /** The turn of this session and this very process; null when it holds none. */
   async #ownTurn(session: string): Promise<Turn | null> {
-    const { pid, start } = this.#by.process;
-    const isOwn = (_: Storage, { sessions, holder }: LeaseRecord): boolean =>
-      sessions.includes(session) && holder.pid === pid && holder.start === start;
-    try {
-      return await attachTurn(this.#storage, isOwn);
-    } catch (error) {
-      if (hasCode(error, 'no-turn') || hasCode(error, 'lease-lost')) return null;
-      throw error;
-    }
+    return (await ownTurn(this.#storage, this.#by, session))?.turn ?? null;
   }
 
   async #startImplicitly(step: StepOf<'before-tool'>): Promise<Turn> {
@@ -259,4 +250,11 @@ class AgentGate {
     for (const { turn } of interrupted) kept.push(await repair(this.#storage, { action: 'keep', turn }));
     return interruptedText(interrupted, kept);
   }
+}
+
+/** Reported twice: a call that was refused is refused again, with the same words. */
+async function deniedBefore(ledger: Ledger, { finished }: InvocationFold): Promise<Reply> {
+  const kept = finished?.event.result ?? null;
+  const reason = kept === null ? '' : (await ledger.contents.read(kept)).toString('utf8');
+  return { kind: 'deny', reason: rejection(reason) };
 }

@@ -51,7 +51,7 @@ const STEPS: Readonly<Record<string, (said: Payload) => Bare<Step>>> = {
     text: prompt,
   }),
   PreToolUse: (said) => ({ kind: 'before-tool', ...callOf(said) }),
-  PermissionRequest: (said) => ({ kind: 'permission', ...callOf(said) }),
+  PermissionRequest: (said) => ({ kind: 'permission', request: null, ...callOf(said) }),
   PostToolUse: (said) => ({
     kind: 'after-tool',
     ...callOf(said),

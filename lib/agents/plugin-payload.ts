@@ -34,10 +34,12 @@ const AFTER_OUTPUT = v.object({
 const event = <E extends v.ObjectEntries>(entries: E) => v.object({ properties: v.object(entries) });
 const ASKED = event({
   ...session.entries,
+  id: text,
   permission: v.string(),
   metadata: v.optional(v.unknown(), null),
   tool: v.nullish(v.object({ callID: text }), null),
 });
+const REPLIED = event({ ...session.entries, requestID: text, reply: v.string() });
 
 type Said = v.InferOutput<typeof ENVELOPE>;
 type Bare<T> = T extends unknown ? Omit<T, 'cwd' | 'transcript'> : never;
@@ -75,9 +77,13 @@ const STEPS: Readonly<Record<string, (said: Said) => Bare<Step>>> = {
     return { kind: 'after-tool', ...call, isFailed, result, exit, durationMs: null };
   },
   'event:permission.asked': ({ input }) => {
-    const { sessionID, permission, metadata, tool } = v.parse(ASKED, input).properties;
-    const call = tool?.callID ?? null;
-    return { kind: 'permission', session: sessionID, call, tool: permission, input: metadata };
+    const { id, sessionID, permission, metadata, tool } = v.parse(ASKED, input).properties;
+    const call = { call: tool?.callID ?? null, tool: permission, input: metadata };
+    return { kind: 'permission', session: sessionID, request: id, ...call };
+  },
+  'event:permission.replied': ({ input }) => {
+    const { sessionID, requestID, reply } = v.parse(REPLIED, input).properties;
+    return { kind: 'answer', session: sessionID, request: requestID, isAllowed: reply !== 'reject' };
   },
   'event:session.idle': ({ input }) => ({
     kind: 'stop',

@@ -42,7 +42,9 @@ export type Step = FromSession &
     | { readonly kind: 'prompt'; readonly id: string | null; readonly text: string }
     | ({ readonly kind: 'before-tool' } & ToolCall)
     | ({ readonly kind: 'after-tool' } & ToolCall & ToolEnd)
-    | ({ readonly kind: 'permission' } & ToolCall)
+    /** `request`: the host's own id of its question; null where it has none. */
+    | ({ readonly kind: 'permission'; readonly request: string | null } & ToolCall)
+    | { readonly kind: 'answer'; readonly request: string; readonly isAllowed: boolean }
     | {
         readonly kind: 'stop';
         readonly outcome: 'completed' | 'failed' | 'abandoned';

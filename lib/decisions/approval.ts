@@ -212,7 +212,11 @@ async function collect(
   return oldestFirst(all, ({ approval }) => approval.requested.event);
 }
 
-function resolvedDraft(approval: ApprovalState, resolution: Resolution, feedback: Kept | null): EventDraft {
+export function resolvedDraft(
+  approval: ApprovalState,
+  resolution: Resolution,
+  feedback: Kept | null,
+): EventDraft {
   return {
     type: 'approval.resolved',
     turn: approval.requested.event.turn,

@@ -28,6 +28,8 @@ export interface Settings {
   readonly fence: 'strict' | 'hooks' | 'off';
   /** durable.lockWait in milliseconds: how long the start of a turn waits for a live git. */
   readonly lockWaitMs: number;
+  /** durable.wait in milliseconds: how long a hook waits for an answer from another terminal before its host asks. */
+  readonly waitMs: number;
 }
 
 export interface Storage {
@@ -84,6 +86,7 @@ function settingsOf(config: Config): Settings {
     ttlMs: size(config, 'durable.ttl', 30) * 1000,
     fence: fence(config),
     lockWaitMs: size(config, 'durable.lockwait', 10) * 1000,
+    waitMs: size(config, 'durable.wait', 0) * 1000,
   };
 }
 

@@ -12,17 +12,28 @@ import { MARKER } from '../lease/processes.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger } from '../ledger/ledger.js';
 import { belongsTo } from './belonging.js';
-import { turnContext } from './context.js';
+import { turnContext, type TurnContext } from './context.js';
 import { JOINED_FROM } from './replay.js';
 import { Turn } from './turn.js';
 
 type Belongs = (storage: Storage, record: LeaseRecord) => boolean | Promise<boolean>;
+
+export interface Attached {
+  readonly turn: Turn;
+  /** What the turn itself works with, for steps that it has no method for. */
+  readonly context: TurnContext;
+}
 
 /**
  * `belongs`: another proof than the two above, of the record that holds the work tree.
  * Errors: 'no-turn' when this process belongs to no turn that holds this work tree, 'lease-lost'.
  */
 export async function attachTurn(storage: Storage, belongs: Belongs = belongsTo): Promise<Turn> {
+  return (await attach(storage, belongs)).turn;
+}
+
+/** Errors as `attachTurn`. */
+export async function attach(storage: Storage, belongs: Belongs): Promise<Attached> {
   const workspace = workspaceId(storage, { create: false });
   const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
   const record = current?.record;
@@ -30,18 +41,19 @@ export async function attachTurn(storage: Storage, belongs: Belongs = belongsTo)
     throw new DurableError('no-turn', {
       detail: 'this process belongs to no turn that holds this work tree',
     });
-  const { task, turn } = record;
-  if (task === null || turn === null)
+  const { task, turn: id } = record;
+  if (task === null || id === null)
     throw new DurableError('no-turn', { detail: 'the work tree is held for one operation' });
   const ledger = Ledger.open(storage, task);
   const state = await ledger.state();
-  if (state.turn?.id !== turn) throw new DurableError('no-turn', { detail: `turn ${turn} has not begun` });
+  if (state.turn?.id !== id) throw new DurableError('no-turn', { detail: `turn ${id} has not begun` });
   const held = await Held.attach(storage, tokenOf(record));
-  const context = turnContext({ storage, ledger, held, agent: record.holder.agent, workspace, turn });
+  const context = turnContext({ storage, ledger, held, agent: record.holder.agent, workspace, turn: id });
   const indexes = state.turn.invocations.map((call) => call.index);
   const marker = storage.host.env[MARKER];
-  return new Turn(context, {
+  const turn = new Turn(context, {
     ...(marker === undefined ? {} : { marker }),
     firstIndex: Math.max(JOINED_FROM - 1, ...indexes) + 1,
   });
+  return { turn, context };
 }

@@ -166,16 +166,22 @@ export class Gate {
     return kept === null ? '' : (await this.#context.ledger.contents.read(kept)).toString('utf8');
   }
 
-  /** The same invocation when the request is of this turn, else one of this turn's own; its paths are read anew. */
-  #proposeAgain(
+  /**
+   * The same invocation while the request's own still waits in this turn, else one of this turn's own, under the host's call id
+   * where there is one; its paths are read anew.
+   */
+  async #proposeAgain(
     call: Call,
     approval: ApprovalState,
     { use, index }: { use: 'run' | 'returned'; index: number },
   ): Promise<ProposedCall> {
-    const { event } = approval.requested;
-    const same =
-      event.turn === this.#context.turn && event.invocation !== null ? { invocation: event.invocation } : {};
-    return proposeCall(this.#context, { ...call, key: `${approval.id}:${use}` }, { index, ...same });
+    const { invocation } = approval.requested.event;
+    const { turn } = await this.#context.ledger.state();
+    const waits = turn?.invocations.some(({ id, state }) => id === invocation && state === 'proposed');
+    const ofUse = `${approval.id}:${use}`;
+    if (invocation !== null && waits === true)
+      return proposeCall(this.#context, { ...call, key: ofUse }, { index, invocation });
+    return proposeCall(this.#context, { ...call, key: call.key ?? ofUse }, { index });
   }
 
   #consumed(approval: string, invocation: string, use: 'run' | 'returned'): EventDraft {

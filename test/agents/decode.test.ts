@@ -61,7 +61,7 @@ function plugin(): Readonly<Record<string, Step['kind'] | null>> {
     'event_session.idle': 'stop',
     'event_session.status': null,
     'event_permission.asked': 'permission',
-    'event_permission.replied': null,
+    'event_permission.replied': 'answer',
     'tool.execute.before__write': 'before-tool',
     'tool.execute.before__bash': 'before-tool',
     'tool.execute.after__write': 'after-tool',
