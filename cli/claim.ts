@@ -4,6 +4,7 @@ import type { ClaimVerdict } from '../lib/decisions/claim.js';
 import type { ClaimFinding, CommandEvidence, FileEvidence } from '../lib/decisions/claim-verdict.js';
 import { displayPath } from '../lib/git/path.js';
 import type { Cell, Output, Style } from './output.js';
+import { quantity } from '../lib/quantity.js';
 
 const VERDICTS: Readonly<Record<ClaimVerdict, { readonly text: string; readonly style: Style }>> = {
   holds: { text: 'holds', style: 'green' },
@@ -85,11 +86,12 @@ function head(output: Output, check: Check): void {
 }
 
 function treeText({ tree: { changed }, changedSince: since }: Check): string {
-  const files = (count: number): string => `${String(count)} ${count === 1 ? 'file' : 'files'}`;
   const own =
-    changed === null ? 'a checkpoint of the turn is not there' : `${files(changed)} changed by its end`;
+    changed === null
+      ? 'a checkpoint of the turn is not there'
+      : `${quantity(changed, 'file')} changed by its end`;
   if (since === null) return own;
-  return `${own}, ${since === 0 ? 'the same since' : `${files(since)} changed since`}`;
+  return `${own}, ${since === 0 ? 'the same since' : `${quantity(since, 'file')} changed since`}`;
 }
 
 function list(

@@ -4,6 +4,7 @@ import { EXIT } from '../exit.js';
 import { withRepository } from '../open.js';
 import { treePaths } from '../paths.js';
 import type { VerbContext } from '../verb.js';
+import { quantity } from '../../lib/quantity.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
@@ -21,7 +22,7 @@ export async function run(context: VerbContext): Promise<number> {
     const skipped = taken.skipped.map(({ path, why, digest }) => ({ path, why, digest }));
     output.result({ checkpoint, tree, files, changed, skipped }, () => {
       output.line(`checkpoint ${checkpoint}`);
-      output.line(`${String(files)} files, ${String(changed)} changed since the one before`);
+      output.line(`${quantity(files, 'file')}, ${String(changed)} changed since the one before`);
       output.table(
         skipped.map(({ path, why }) => [{ text: 'left out', style: 'yellow' }, why, displayPath(path)]),
       );

@@ -6,6 +6,7 @@ import { mergedEvents } from '../events.js';
 import { EXIT } from '../exit.js';
 import { withStorage } from '../open.js';
 import type { VerbContext } from '../verb.js';
+import { quantity } from '../../lib/quantity.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
@@ -14,7 +15,7 @@ export async function run(context: VerbContext): Promise<number> {
     const listed = await taken(storage, (error) => void damage.push(error));
     output.result(listed.map(documentOf), () => {
       output.table(
-        listed.map((one) => [one.checkpoint.slice(0, 12), one.at, `${String(one.files)} files`, one.message]),
+        listed.map((one) => [one.checkpoint.slice(0, 12), one.at, quantity(one.files, 'file'), one.message]),
       );
       if (listed.length === 0) output.line('none yet; next: git durable checkpoint -m TEXT');
     });

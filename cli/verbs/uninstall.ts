@@ -5,6 +5,7 @@ import { openStorage, type Storage } from '../../lib/git/storage.js';
 import { recoveryReport } from '../../lib/recovery/report.js';
 import { EXIT } from '../exit.js';
 import type { VerbContext } from '../verb.js';
+import { quantity } from '../../lib/quantity.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
@@ -21,7 +22,7 @@ export async function run(context: VerbContext): Promise<number> {
       if (!purge) output.line("the refs under refs/durable stay; 'durable uninstall --purge' takes them too");
     });
     if (done.residue.length === 0) return EXIT.done;
-    output.note(`${String(done.residue.length)} things could not be removed; type the same again`);
+    output.note(`${quantity(done.residue.length, 'path')} could not be removed; type the same again`);
     return EXIT.failed;
   } finally {
     await storage.close();

@@ -5,6 +5,7 @@ import { EXIT } from '../exit.js';
 import { findTask } from '../address.js';
 import { withStorage } from '../open.js';
 import type { VerbContext } from '../verb.js';
+import { quantity } from '../../lib/quantity.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
@@ -35,7 +36,7 @@ export async function run(context: VerbContext): Promise<number> {
           verified.map((one) => [
             one.ok ? { text: 'ok', style: 'green' } : { text: 'bad', style: 'red' },
             one.task,
-            `${String(one.events)} events`,
+            quantity(one.events, 'event'),
             one.chain === null ? '' : `sha256:${one.chain}`,
           ]),
         );

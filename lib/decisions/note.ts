@@ -25,6 +25,7 @@ import { checkTurn, type ClaimCheck } from './claim.js';
 import { treesOf } from './claim-facts.js';
 import type { TurnRecord } from './claim-turn.js';
 import { workCommit, type Look } from './work-commit.js';
+import { quantity } from '../quantity.js';
 
 export const NOTES_REF = 'refs/notes/durable';
 
@@ -126,7 +127,7 @@ function linesOf(
   { commit, chain, event }: NonNullable<TurnRecord['turn']['finished']>,
 ): string {
   const count = check.findings.length;
-  const findings = count === 0 ? '' : `, ${String(count)} ${count === 1 ? 'finding' : 'findings'}`;
+  const findings = count === 0 ? '' : `, ${quantity(count, 'finding')}`;
   const source = check.source === null ? '' : SOURCES[check.source];
   return [
     `Durable-Turn: ${check.turn}`,

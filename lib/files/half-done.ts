@@ -12,6 +12,7 @@ import { manifestOf } from './settle.js';
 import { look } from './revision.js';
 import { applyEntries, type TransactionContext } from './transaction.js';
 import { matches, sameImage } from './verdict.js';
+import { quantity } from '../quantity.js';
 
 /**
  * Errors: 'conflict' when a path holds neither of its images (both sides are recorded, the other paths have moved), 'lease-lost',
@@ -43,7 +44,7 @@ export async function endHalfDone(
       return { move: { path, from: base, to: mine }, found, bytes, late: false };
     });
   const { id, prepared } = transaction;
-  const reason = `taken back before it is done again: ${String(moves.length)} paths`;
+  const reason = `taken back before it is done again: ${quantity(moves.length, 'path')}`;
   const ends = { turn: prepared.event.turn, transaction: id, by: 'recovery' } as const;
   const isWhole = direction === 'forward' && clashes.length === 0;
   await ledger.append(

@@ -14,6 +14,7 @@ import type { TaskState, TransactionState } from '../ledger/state.js';
 import { decodeManifest, type Manifest } from './manifest.js';
 import { look } from './revision.js';
 import { matches } from './verdict.js';
+import { quantity } from '../quantity.js';
 
 export interface SettleContext {
   readonly storage: Storage;
@@ -41,7 +42,7 @@ export async function settledAsFound(
     return { type: 'transaction.rolled-back', ...by, reason: 'kept as found: the list of its paths is lost' };
   const done = entries.filter(({ path, after }) => matches(look(context.storage, path).found, after)).length;
   if (done === entries.length) return { type: 'transaction.committed', ...by };
-  const reason = `kept as found: ${String(done)} of ${String(entries.length)} paths were written`;
+  const reason = `kept as found: ${String(done)} of ${quantity(entries.length, 'path')} written`;
   return { type: 'transaction.rolled-back', ...by, reason };
 }
 

@@ -36,6 +36,7 @@ import { filePath, foldersAbove } from '../git/tree-path.js';
 import { look } from './revision.js';
 import { leftBehind } from './settle.js';
 import { sameImage } from './verdict.js';
+import { quantity } from '../quantity.js';
 
 export type { Change } from './change.js';
 
@@ -231,7 +232,7 @@ class RecordedTransaction {
       digest: digest(bytes),
       bytes: bytes.length,
     };
-    const message = `transaction ${this.#id}: ${String(entries.length)} paths`;
+    const message = `transaction ${this.#id}: ${quantity(entries.length, 'path')}`;
     const contents = await ledger.contents.commitTree({ payload, message });
     const { invocation, purpose } = this.#options;
     const prepared: EventDraft = {

@@ -6,6 +6,7 @@
  */
 import type { Event, EventType, ProcessRecord } from '../event.js';
 import { displayPath } from '../git/path.js';
+import { quantity } from '../quantity.js';
 
 const SUBJECT_MAX = 100;
 
@@ -37,7 +38,6 @@ function describe<T extends EventType>(type: T, event: Event<T>): string {
   return WORDS[type](event);
 }
 
-const files = (n: number): string => `${String(n)} ${n === 1 ? 'file' : 'files'}`;
 const short = (oid: string): string => oid.slice(0, 10);
 const named = (process: ProcessRecord): string => `${String(process.pid)} ${process.command}`;
 
@@ -46,7 +46,8 @@ const WORDS: Words = {
   'turn.started': (e) => `${e.objective} (${e.agent})`,
   'turn.finished': (e) => `${e.outcome}${e.summary === '' ? '' : `, ${e.summary}`}`,
   'turn.interrupted': (e) => `${e.reason} (seen by ${e.detectedBy})`,
-  'turn.recovered': (e) => `${e.action}, ${files(e.restored)} restored, ${String(e.removed)} removed`,
+  'turn.recovered': (e) =>
+    `${e.action}, ${quantity(e.restored, 'file')} restored, ${String(e.removed)} removed`,
   'invocation.proposed': (e) => `${e.tool} ${e.summary}`,
   'invocation.started': (e) => e.invocation,
   'invocation.finished': (e) =>
@@ -59,7 +60,7 @@ const WORDS: Words = {
   'usage.recorded': (e) =>
     `${e.model ?? 'unknown model'}, ${String(e.inputTokens ?? 0)} in, ${String(e.outputTokens ?? 0)} out`,
   'checkpoint.taken': (e) => `${short(e.checkpoint)} ${e.reason}${e.message === '' ? '' : `, ${e.message}`}`,
-  'transaction.prepared': (e) => `${files(e.paths)}, ${e.transaction}`,
+  'transaction.prepared': (e) => `${quantity(e.paths, 'file')}, ${e.transaction}`,
   'transaction.committed': (e) => `${e.transaction} by ${e.by}`,
   'transaction.rolled-back': (e) => `${e.transaction} by ${e.by}, ${e.reason}`,
   'conflict.detected': (e) => `${displayPath(e.path)} ${e.why}`,
@@ -68,7 +69,7 @@ const WORDS: Words = {
   'process.reconciled': (e) => `${named(e.process)} ${e.outcome}`,
   'conversation.rewound': (e) => `to ${String(e.toSeq)}, ${e.reason}`,
   'workspace.restored': (e) =>
-    `to ${short(e.checkpoint)}, ${files(e.restored)}, ${String(e.removed)} removed`,
+    `to ${short(e.checkpoint)}, ${quantity(e.restored, 'file')}, ${String(e.removed)} removed`,
   'git.observed': (e) => `${e.what}${e.ref === null ? '' : ` (${e.ref})`}`,
   'lease.acquired': (e) =>
     `epoch ${String(e.epoch)} by ${e.holder.agent}${e.takenOver === null ? '' : `, over ${String(e.takenOver.epoch)}`}`,
