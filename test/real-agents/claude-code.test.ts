@@ -1,0 +1,7 @@
+import test from 'ava';
+import { killedInEdit, leaseLost, resumedByAnother, twoAtOnce } from '../helpers/agents/rules.js';
+
+test.serial(killedInEdit, 'claude-code');
+test.serial(leaseLost, 'claude-code');
+test.serial(resumedByAnother, 'claude-code');
+test.serial(twoAtOnce, 'claude-code');
