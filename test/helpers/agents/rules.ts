@@ -6,7 +6,7 @@ import { AGENTS, type AgentName } from '../../../lib/agents/step.js';
 import { entryOf } from '../../../lib/lease/processes.js';
 import { leaseOf, readLease, swapLease } from '../../../lib/lease/record.js';
 import { workspaceId } from '../../../lib/lease/workspace.js';
-import { document, type Line } from '../events.js';
+import { document } from '../events.js';
 import { killKeeper } from '../keeper.js';
 import { openAs } from '../lease-place.js';
 import { until } from '../processes.js';
