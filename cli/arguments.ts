@@ -44,6 +44,12 @@ export class Arguments {
     throw usage(`--${name} takes a number of seconds; ${this.#help}`);
   }
 
+  /** Every value of an option that may be given more than once, in the order given. */
+  all(name: string): string[] {
+    const value = this.#values[name];
+    return (Array.isArray(value) ? value : [value]).filter((word) => typeof word === 'string');
+  }
+
   words(name: string): string[] {
     const value = this.#values[name];
     return Array.isArray(value) ? value.filter((word) => typeof word === 'string') : [];

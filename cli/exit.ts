@@ -50,6 +50,7 @@ const BY_ERROR: { readonly [C in ErrorCode]: ExitCode } = {
   'no-turn': EXIT.usage,
   'replay-diverged': EXIT.failed,
   'invocation-in-doubt': EXIT.attention,
+  'agent-file': EXIT.failed,
   conflict: EXIT.failed,
   'conflict-open': EXIT.attention,
   'path-outside': EXIT.usage,

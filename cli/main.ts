@@ -77,5 +77,7 @@ function ownVersion(): string {
   return found?.[1] ?? 'unknown';
 }
 
+// What an agent's shared hooks call. It reads its own arguments and ends by itself, without any verb's modules.
+if (process.argv[2] === 'hook') await import('../hooks/hook-entry.js');
 // Standard output and error are written synchronously to files, pipes and terminals (POSIX), so nothing is cut off here.
-process.exit(await main(givenWords(process.argv, process.execArgv)));
+else process.exit(await main(givenWords(process.argv, process.execArgv)));

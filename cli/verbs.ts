@@ -3,6 +3,7 @@
  *
  * A body is imported only when its verb is called, since imports dominate the cost of a short command.
  */
+import { AGENTS } from '../lib/agents/step.js';
 import type { OptionDefinition, PositionalDefinition, VerbDefinition } from './verb.js';
 
 /** Options of every verb. */
@@ -41,10 +42,16 @@ const SETUP: readonly VerbDefinition[] = [
   {
     ...plain,
     name: 'init',
-    describe: 'Give this work tree an id and the hooks of the fence',
+    describe: 'Give this work tree an id, the hooks of the fence and those of agents',
     options: {
-      agent: text('NAME', 'Install the hooks of this agent (not in this version)'),
-      shared: flag("Install into the repository's shared files (not in this version)"),
+      agent: {
+        type: 'string',
+        value: 'NAME',
+        choices: [...AGENTS, 'none'],
+        describe:
+          "Install this agent's hooks; more than once for more than one; default: those found on PATH",
+      },
+      shared: flag("Put agents' hooks into the files of theirs that are committed, in place of local ones"),
       fence: {
         type: 'string',
         value: 'MODE',
@@ -58,7 +65,7 @@ const SETUP: readonly VerbDefinition[] = [
   {
     ...plain,
     name: 'uninstall',
-    describe: 'Remove exactly what init and the turns since have put into the git dir',
+    describe: 'Remove exactly what init and the turns since have added',
     options: {
       purge: flag('Also remove every ref of ours: the ledgers, the checkpoints and their contents are gone'),
       interrupted: flag('With --purge: even where a turn waits for recovery'),

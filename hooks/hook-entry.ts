@@ -1,5 +1,5 @@
 /**
- * The program that an agent's hook runs: `node hook-entry.js AGENT`, the payload on standard input, the agent's own answer
+ * The program that an agent's hook runs: `node hook-entry.js AGENT NONCE`, or `git-durable hook AGENT NONCE`, the payload on standard input, the agent's own answer
  * on standard output.
  *
  * Exit code 0 always, since an agent takes another one for an error of the hook: a refusal is said in the answer. Where the
@@ -11,13 +11,16 @@
 import { text } from 'node:stream/consumers';
 import { AGENTS, PASS, type AgentName, type Reply, type Step } from '../lib/agents/step.js';
 import { takeStep } from '../lib/agents/gate.js';
+import { recordSeen } from '../lib/agents/seen.js';
 import { TRANSLATIONS } from '../lib/agents/translate.js';
 import { hasCode, messageOf } from '../lib/errors.js';
 import { processFaultActions } from '../lib/git/fault-actions.js';
 import { plannedFaults } from '../lib/git/fault.js';
-import { openStorage } from '../lib/git/storage.js';
+import { openStorage, type Storage } from '../lib/git/storage.js';
 import { systemHost } from '../lib/host.js';
 import { commandOf, entryOf, type ProcessIdentity } from '../lib/lease/processes.js';
+
+const [NAME, NONCE] = process.argv.slice(process.argv[2] === 'hook' ? 3 : 2);
 
 /** In a payload that is not understood: a tool waits for the answer. */
 const BEFORE_TOOL = /"(?:PreToolUse|tool\.execute\.before)"/;
@@ -65,9 +68,19 @@ async function inRepository(agent: AgentName, step: Step): Promise<Reply> {
   const host = systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
   const storage = await openStorage(step.cwd ?? process.cwd(), host);
   try {
+    noteSeen(storage, agent);
     return await takeStep(storage, { agent, process: agentProcess() }, step);
   } finally {
     await storage.close();
+  }
+}
+
+/** `doctor` says whether hooks fire; nothing depends on it. */
+function noteSeen(storage: Storage, agent: AgentName): void {
+  try {
+    recordSeen(storage, agent, NONCE ?? '');
+  } catch (error) {
+    note(messageOf(error));
   }
 }
 
@@ -83,4 +96,4 @@ function note(line: string): void {
   process.stderr.write(`git-durable: ${line}\n`);
 }
 
-await main(process.argv[2]);
+await main(NAME);

@@ -1,11 +1,11 @@
 /**
  * What `init` puts into a repository, and `uninstall`, which takes away that and all that turns have put beside it.
  *
- * Installed are the workspace id (`<git dir>/durable/workspace`), the fence's hooks with their settings (lib/fence/hooks.ts) and
- * a value of `notes.rewriteRef` (rewrite-ref.ts);
- * nothing of an agent's yet. Order of an uninstall: nobody's turn is open · with `purge` the refs, in one transaction of git · the work tree's own files · with the
- * last work tree that has an id what all share · the proof: what is still there is looked for and named. Killed in
- * between, it is simply done again.
+ * Installed are the workspace id (`<git dir>/durable/workspace`), the fence's hooks with their settings (lib/fence/hooks.ts),
+ * a value of `notes.rewriteRef` (rewrite-ref.ts) and agents' hooks (install-agents.ts), which are planned first: what an agent's file
+ * refuses is refused before anything is written. Order of an uninstall: nobody's turn is open · with `purge` the refs, in one
+ * transaction of git · agents' hooks · the work tree's own files · with the last work tree that has an id what all share · the proof:
+ * what is still there is looked for and named. Killed in between, it is simply done again.
  *
  * Without `purge` the refs stay, and with them everything they record: a later `init` finds it again.
  * Caveat: the objects that only our refs reached go when git next collects garbage.
@@ -21,6 +21,8 @@ import { configLeft } from '../lib/fence/config.js';
 import { lockLeft } from '../lib/fence/index-lock.js';
 import { hooksLeft, installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
+import type { AgentName } from '../lib/agents/step.js';
+import { installAgents, planAgents, uninstallAgents, type AgentChange } from './install-agents.js';
 import { followRewrites, forgetRewrites } from './rewrite-ref.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
 import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lib/lease/record.js';
@@ -34,34 +36,58 @@ export interface Installed {
   readonly created: boolean;
   /** Absolute paths created, or, in a dry run, that would be; a folder ends in a slash. */
   readonly files: readonly string[];
+  /** Absolute paths of files that were there and were, or would be, edited. */
+  readonly edited: readonly string[];
+  readonly agents: readonly AgentChange[];
 }
 
 export interface InstallOptions {
   readonly dryRun: boolean;
   /** `durable.fence` of this repository; null leaves it as it is. With 'off' no hook is installed. */
   readonly fence: Settings['fence'] | null;
+  /** Whose hooks to install; default nobody's. */
+  readonly agents?: readonly AgentName[];
+  /** Into the files of an agent that are committed, default into local ones. */
+  readonly shared?: boolean;
 }
 
-/** Errors: 'git-failed', those of the disk. */
+/** Errors: those of `planAgents`, 'git-failed', those of the disk. */
 export async function install(storage: Storage, options: InstallOptions): Promise<Installed> {
   const { local } = storage.layout;
+  const plan = await planAgents(storage, options.agents ?? [], options.shared === true ? 'shared' : 'local');
+  const { changes: agents, edited } = plan;
   const present = workspaceId(storage, { create: false });
   const folders = existsSync(local) ? [] : [`${local}/`];
   const own = present === null ? [...folders, join(local, 'workspace')] : [];
   const wantsHooks = (options.fence ?? storage.settings.fence) !== 'off';
   if (options.dryRun) {
     const hooks = wantsHooks ? plannedHooks(storage) : [];
-    return { workspace: present, created: false, files: [...own, ...hooks] };
+    return {
+      workspace: present,
+      created: false,
+      files: [...own, ...hooks, ...plan.created],
+      edited,
+      agents,
+    };
   }
   const workspace = workspaceId(storage, { create: true });
   const hooks = await installHooks(storage, options.fence);
   await followRewrites(storage);
-  return { workspace, created: present === null, files: [...own, ...hooks] };
+  installAgents(storage, plan);
+  return {
+    workspace,
+    created: present === null,
+    files: [...own, ...hooks, ...plan.created],
+    edited,
+    agents,
+  };
 }
 
 export interface Uninstalled {
   /** Absolute paths and full ref names that were there and are gone. */
   readonly removed: readonly string[];
+  /** Absolute paths of agents' files that are without our hooks again. */
+  readonly restored: readonly string[];
   /** Git dirs of other work trees that still have an id, so that what all share stayed. */
   readonly others: readonly string[];
   /** What should be gone and is not. */
@@ -88,12 +114,14 @@ export async function uninstall(
   const refs = options.purge ? await purgeRefs(storage) : [];
   const hooks = await removeHooks(storage, others.length === 0);
   if (others.length === 0) await forgetRewrites(storage);
-  const removed = [...locks, ...refs, ...hooks, ...(await removeFiles(storage, others.length === 0))];
+  const agents = uninstallAgents(storage);
+  const files = await removeFiles(storage, others.length === 0);
+  const removed = [...locks, ...refs, ...hooks, ...agents.removed, ...files];
   const wanted = others.length === 0 ? [layout.local, layout.shared] : [join(layout.local, 'workspace')];
-  const residue = [...wanted.filter((path) => isThere(path)), ...lockLeft(storage)];
+  const residue = [...wanted.filter((path) => isThere(path)), ...lockLeft(storage), ...agents.residue];
   if (others.length === 0) residue.push(...(await hooksLeft(storage)), ...(await configLeft(storage)));
   if (options.purge) residue.push(...listRefs(storage).keys(), ...refFolders(storage));
-  return { removed, others, residue: [...new Set(residue)] };
+  return { removed, restored: agents.restored, others, residue: [...new Set(residue)] };
 }
 
 /** A purge takes every work tree's refs, so any live holder refuses it; else this work tree's own does. */

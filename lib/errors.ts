@@ -57,6 +57,9 @@ export interface ErrorFields {
   'no-turn': { detail: string };
   'replay-diverged': { turn: string; index: number; recorded: string; asked: string };
   'invocation-in-doubt': { invocation: string; tool: string; summary: string };
+  // agents
+  /** A file of an agent's that is left as it is; `todo`: what to type, or mend. */
+  'agent-file': { path: string; why: string; todo: string };
   // files
   /** `conflict`: the id under which it is recorded, null when nothing was. */
   conflict: { path: string; expected: string | null; now: string | null; conflict: string | null };
@@ -214,6 +217,7 @@ const SENTENCES: Sentences = {
     `turn ${f.turn} does something else than it did before: call ${String(f.index)} was ${f.recorded} and is now ${f.asked}; run the same function, or start another turn`,
   'invocation-in-doubt': (f) =>
     `nobody knows whether '${f.tool}' (${f.summary}, invocation ${f.invocation}) had its effect; decide: retry, accept or ask`,
+  'agent-file': (f) => `'${f.path}' is left as it is, since ${f.why}; ${f.todo}`,
   conflict: (f) =>
     `'${f.path}' changed since it was read (expected ${f.expected ?? 'no file'}, found ${f.now ?? 'no file'}); ${f.conflict === null ? 'read it again, then write' : `both versions are kept: type 'git durable conflicts ${f.conflict}'`}`,
   'conflict-open': (f) =>

@@ -16,9 +16,10 @@ export async function run(context: VerbContext): Promise<number> {
     const done = await uninstall(storage, { purge });
     output.result({ ...done, purged: purge }, () => {
       output.table(done.removed.map((name) => ['removed', name]));
+      output.table(done.restored.map((name) => ['restored', name]));
       output.table(done.others.map((dir) => ['kept for', dir]));
       output.table(done.residue.map((name) => [{ text: 'still there', style: 'red' }, name]));
-      if (done.removed.length === 0) output.line('nothing of ours was here');
+      if (done.removed.length + done.restored.length === 0) output.line('nothing of ours was here');
       if (!purge) output.line("the refs under refs/durable stay; 'durable uninstall --purge' takes them too");
     });
     if (done.residue.length === 0) return EXIT.done;

@@ -78,6 +78,9 @@ const STEPS: Readonly<Record<string, (said: Payload) => Bare<Step>>> = {
   SessionEnd: ({ reason }) => ({ kind: 'session-end', reason }),
 };
 
+/** Every event that is read here. */
+export const HOOK_EVENTS: readonly string[] = Object.keys(STEPS);
+
 const callOf = (said: Payload): { call: string | null; tool: string; input: unknown } => ({
   call: said.tool_use_id,
   tool: said.tool_name,

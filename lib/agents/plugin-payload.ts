@@ -98,6 +98,9 @@ const STEPS: Readonly<Record<string, (said: Said) => Bare<Step>>> = {
   }),
 };
 
+/** Every hook that is read here: a plugin needs to hand on no other. */
+export const PLUGIN_HOOKS: readonly string[] = Object.keys(STEPS);
+
 const sessionOf = (input: unknown): string => v.parse(event(session.entries), input).properties.sessionID;
 
 /** What the plugin reads back: one line of JSON, empty for nothing. */

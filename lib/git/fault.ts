@@ -81,6 +81,10 @@ export const SITES = [
   // hooks/install: an uninstall
   'install.purge', // git deletes our refs in one transaction
   'install.remove', // a file or folder of ours goes, with all in it
+  // hooks/install-agents, lib/agents/seen
+  'agent.record', // what an agent's file was, before it is edited
+  'agent.file', // hooks of ours in an agent's file, or out of it again
+  'agent.seen', // a hook of ours fired
 ] as const;
 
 export type Site = (typeof SITES)[number];

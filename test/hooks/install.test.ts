@@ -32,16 +32,6 @@ test('init --dry-run names the same files and writes nothing', (t) => {
   t.deepEqual(dry.files, wet.files);
 });
 
-for (const words of [['--agent', 'claude'], ['--shared']]) {
-  test(`init refuses what this version cannot do: ${words.join(' ')}`, (t) => {
-    const place = scratch(t);
-    const ran = durable(place, ['init', ...words]);
-    t.is(ran.code, 2);
-    t.regex(ran.stderr, /^git-durable: git-durable \d+\.\d+\.\d+ [^\n]+\n$/);
-    t.false(existsSync(join(place.dir, '.git/durable')));
-  });
-}
-
 for (const words of [[], ['--purge']]) {
   test(`init and uninstall ${words.join(' ')} leave the git dir and its config byte for byte as they were`, (t) => {
     const place = scratch(t);

@@ -1,0 +1,41 @@
+/** What `init --agent` puts into a work tree, as tests look at it. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Scratch } from './scratch.js';
+
+export const LOCAL_FILES = {
+  'claude-code': '.claude/settings.local.json',
+  codex: '.codex/hooks.json',
+  opencode: '.opencode/plugin/git-durable.js',
+  kilo: '.kilo/plugin/git-durable.js',
+} as const;
+
+export const ALL = Object.keys(LOCAL_FILES).flatMap((agent) => ['--agent', agent]);
+
+export const read = (place: Scratch, path: string): string => readFileSync(join(place.dir, path), 'utf8');
+
+export const isThere = (place: Scratch, path: string): boolean => existsSync(join(place.dir, path));
+
+/** Each command of a hook in a settings file without comments, by its event. */
+export function commandsIn(place: Scratch, path: string): { event: string; command: string }[] {
+  const { hooks = {} } = JSON.parse(read(place, path)) as {
+    hooks?: Record<string, { hooks: { command: string }[] }[]>;
+  };
+  return Object.entries(hooks).flatMap(([event, groups]) =>
+    groups.flatMap((group) => group.hooks.map(({ command }) => ({ event, command }))),
+  );
+}
+
+/** A user's settings with comments where a tool would lose them, and a hook of the user's own in an event of ours. */
+export const SETTINGS = `{
+  // first: a comment
+  "permissions": { "allow": ["Bash(ls:*)"], }, // behind the comma
+  "hooks": {
+    /* before mine */ "PreToolUse": [
+      { "matcher": "Write", "hooks": [{ "type": "command", "command": "echo 'mine' \\\\" }] } // behind mine
+      // last in the list
+    ], "Mine": []
+  } // behind the hooks
+  // the end
+}
+`;
