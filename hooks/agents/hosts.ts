@@ -55,6 +55,8 @@ function isProgram(path: string): boolean {
 /** Seconds. What records the work tree takes a checkpoint first, of a large one for the first time. */
 const LONG = 120;
 const SHORT = 30;
+/** A question may wait for a person's answer (durable.wait); what hosts give a hook where nothing is said. */
+const QUESTION = 600;
 /** Codex ends the last two events after 3 s whatever stands here, and prints an error where it is more. */
 const LAST = 3;
 
@@ -63,7 +65,7 @@ const EVENTS: { readonly [A in 'claude-code' | 'codex']: Readonly<Record<string,
     SessionStart: LONG,
     UserPromptSubmit: LONG,
     PreToolUse: LONG,
-    PermissionRequest: SHORT,
+    PermissionRequest: QUESTION,
     PostToolUse: LONG,
     PostToolUseFailure: LONG,
     Stop: LONG,
@@ -75,7 +77,7 @@ const EVENTS: { readonly [A in 'claude-code' | 'codex']: Readonly<Record<string,
     SessionStart: LONG,
     UserPromptSubmit: LONG,
     PreToolUse: LONG,
-    PermissionRequest: SHORT,
+    PermissionRequest: QUESTION,
     PostToolUse: LONG,
     Stop: LONG,
     Interrupt: LAST,
@@ -157,7 +159,7 @@ export function pluginText(agent: AgentName, { scope, nonce, node }: Mark): stri
     command: [...command, agent, nonce],
     shared: scope === 'shared',
     hooks: PLUGIN_HOOKS,
-    timeoutMs: LONG * 1000,
+    timeoutMs: { usual: LONG * 1000, question: QUESTION * 1000 },
   };
   const body = readFileSync(PLUGIN, 'utf8').replace(
     PLACE,

@@ -7,17 +7,20 @@
  */
 import { spawn } from 'node:child_process';
 
-const INSTALLATION = { command: [], shared: true, hooks: [], timeoutMs: 120000 };
+const INSTALLATION = { command: [], shared: true, hooks: [], timeoutMs: {} };
+const QUESTION = 'event:permission.asked';
 
 export const GitDurable = async ({ client, directory, serverUrl }) => {
   /** What the model has to be told, by session, until the next prompt. */
   const told = new Map();
   let last = Promise.resolve();
 
-  /** The answer, or `{ failed }`; one call at a time. */
+  /** The answer, or `{ failed }`; one call at a time. For a question, which may wait for a person, no later call waits. */
   const hand = (hook, input, output) => {
-    const call = last.then(() => ask({ hook, directory, input, output }));
-    last = call;
+    const isQuestion = hook === QUESTION;
+    const limitMs = isQuestion ? INSTALLATION.timeoutMs.question : INSTALLATION.timeoutMs.usual;
+    const call = last.then(() => ask({ hook, directory, input, output }, limitMs));
+    if (!isQuestion) last = call;
     return call;
   };
 
@@ -76,7 +79,7 @@ async function quietly(act) {
 }
 
 /** Never throws. */
-function ask(envelope) {
+function ask(envelope, limitMs) {
   return new Promise((resolve) => {
     const failed = (why) => resolve({ failed: why });
     try {
@@ -86,7 +89,7 @@ function ask(envelope) {
       const timer = setTimeout(() => {
         child.kill('SIGKILL');
         failed('it did not answer in time');
-      }, INSTALLATION.timeoutMs);
+      }, limitMs);
       const said = { stdout: '', stderr: '' };
       for (const name of ['stdout', 'stderr']) {
         child[name].setEncoding('utf8');

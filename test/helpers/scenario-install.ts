@@ -1,11 +1,13 @@
 /**
- * `init`, a turn with its hooks, and `uninstall`, in a repository whose hooks folder, `info/exclude` and settings are partly the
- * user's own. Killed anywhere, git commits and runs the user's hook; each of the two verbs, done again, finishes; nothing stays.
+ * `init`, a turn with its hooks, and `uninstall`, in a repository whose hooks folder, `info/exclude`, settings and agent's settings are
+ * partly the user's own. Killed anywhere, git commits and runs the user's hook, and the agent's settings are the old or the new ones;
+ * each of the two verbs, done again, finishes; nothing stays.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { install, uninstall } from '../../hooks/install.js';
+import { recordSeen } from '../../lib/agents/seen.js';
 import { openStorage } from '../../lib/git/storage.js';
 import { openRepository } from '../../lib/repository.js';
 import { readFolder, writeFolder } from './disk-rebuild.js';
@@ -14,7 +16,10 @@ import { Judge } from './ledger-judge.js';
 import { bytes } from './recording.js';
 import type { After, Place, Run, Scenario } from './scenarios.js';
 
-const INSTALL = { dryRun: false, fence: 'hooks' } as const;
+const INSTALL = { dryRun: false, fence: 'hooks', agents: ['claude-code', 'opencode'] } as const;
+
+const SETTINGS = '.claude/settings.local.json';
+const OWN_SETTINGS = '{ "mine": 1 /* kept */ }\n';
 
 export const installing: Scenario = {
   prepare: async ({ dir, host }) => {
@@ -33,10 +38,12 @@ export const installing: Scenario = {
     ] as const)
       await storage.git.output(['config', '--local', key, value]);
     await storage.close();
+    mkdirSync(join(dir, '.claude'));
+    writeFileSync(join(dir, SETTINGS), OWN_SETTINGS);
     writeFileSync(recordOf(dir), JSON.stringify(kept(dir)));
   },
 
-  only: /^(?:workspace|fence\.hook|fence\.config|install)/,
+  only: /^(?:workspace|fence\.hook|fence\.config|install|agent)/,
   /** A rename or a setting is a step that others see. */
   every: /^(?:fence\.hook:(?:rename|link)|fence\.config:spawn|install\.\w+:\w+):after$/,
 
@@ -44,6 +51,7 @@ export const installing: Scenario = {
     say('begin installing');
     await installed(dir, host);
     say('ack installed');
+    await fired(dir, host);
     const repository = await openRepository(dir, host);
     const turn = await repository.startTurn({ objective: 'work', task: 'work', keeper: false });
     await turn.finish({ outcome: 'completed' });
@@ -55,6 +63,8 @@ export const installing: Scenario = {
 
   examine: async ({ dir, env, host }: After) => {
     const findings = new Judge(dir, env).fsck().map((line) => `fsck: ${line}`);
+    const settings = readFileSync(join(dir, SETTINGS), 'utf8');
+    if (settings !== OWN_SETTINGS && !isWhole(settings)) findings.push(`half edited: ${settings}`);
     const cut = readFolder(bytes(dir));
     const commit = spawnSync('git', ['commit', '-q', '--allow-empty', '-m', 'by hand'], { cwd: dir, env });
     if (commit.status !== 0) findings.push(`git commit: ${commit.stderr.toString()}`);
@@ -73,6 +83,16 @@ export const installing: Scenario = {
     return findings;
   },
 };
+
+/** With a hook in the first event and in the last. */
+const isWhole = (settings: string): boolean =>
+  /\/\* kept \*\/.*"SessionStart".*hook-entry.*"SessionEnd".*hook-entry.*\}\s*$/s.test(settings);
+
+async function fired(dir: string, host: Place['host']): Promise<void> {
+  const storage = await openStorage(dir, host);
+  recordSeen(storage, 'claude-code', 'abcdefghijklmnop');
+  await storage.close();
+}
 
 const recordOf = (dir: string): string => join(dir, '..', 'before.json');
 
