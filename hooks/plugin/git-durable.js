@@ -67,6 +67,10 @@ export const GitDurable = async ({ client, directory, serverUrl }) => {
         output.system.push(...(told.get(input.sessionID) ?? []));
       });
     },
+    // Nobody waits for what an event's handler does: 'run' ends as soon as the session is idle, but for this.
+    dispose: async () => {
+      await last;
+    },
   };
 };
 

@@ -14,6 +14,9 @@ import type { Scratch } from '../scratch.js';
 import { agentProgram } from './pinned.js';
 import type { ScriptedModel } from './scripted-model.js';
 
+/** Longer than an agent takes on a machine with much else to do. */
+export const BOUND_MS = 120_000;
+
 export interface Launch {
   readonly prompt: string;
   /** Goes on in the newest session of this agent here. */
@@ -47,15 +50,15 @@ export class RealAgent {
     });
   }
 
-  /** Runs until the agent ends by itself. One that never reached its model is started once more, and said so. */
+  /** Runs until the agent ends by itself, or BOUND_MS. One that never reached its model is started once more, and said so. */
   async run(launch: Launch): Promise<AgentRun> {
     const before = this.#model.requests().length;
     const first = this.start(launch);
-    await first.ended;
+    await first.endedInTime();
     if (this.#model.requests().length > before) return first;
     this.#t.log(`${this.name} did not start, once more: ${first.said.slice(-400)}`);
     const again = this.start(launch);
-    await again.ended;
+    await again.endedInTime();
     return again;
   }
 
@@ -90,6 +93,13 @@ export class AgentRun {
   /** Both outputs so far. */
   get said(): string {
     return this.#said;
+  }
+
+  /** Killed after BOUND_MS. */
+  async endedInTime(): Promise<void> {
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), BOUND_MS);
+    await this.ended;
+    clearTimeout(timer);
   }
 
   /** SIGKILL to the agent alone, and its death awaited. */
@@ -161,21 +171,25 @@ const CONFIGURE: { readonly [A in AgentName]: (place: Scratch, port: string) => 
     writeFileSync(join(codexHome(place), 'config.toml'), `${lines.join('\n')}\n`);
   },
   opencode: (place, port) => {
-    openCodeConfig(join(place.env['HOME'] ?? '', '.config', 'opencode'), 'opencode.json', port);
+    openCodeConfig(place, 'opencode', port);
   },
   kilo: (place, port) => {
-    openCodeConfig(join(place.env['HOME'] ?? '', '.config', 'kilo'), 'kilo.json', port);
+    openCodeConfig(place, 'kilo', port);
   },
 };
 
-function openCodeConfig(folder: string, name: string, port: string): void {
+function openCodeConfig(place: Scratch, name: string, port: string): void {
+  const home = place.env['HOME'] ?? '';
+  const folder = join(home, '.config', name);
   mkdirSync(folder, { recursive: true });
+  // It installs a package of its own beside each plugin, and begins only when that has failed for the last time.
+  writeFileSync(join(home, '.npmrc'), 'offline=true\nfetch-retries=0\n');
   const options = { baseURL: `http://127.0.0.1:${port}/v1`, apiKey: 'none' };
   const models = { scripted: { tool_call: true, limit: { context: 100_000, output: 8000 } } };
   const provider = { scripted: { npm: '@ai-sdk/openai-compatible', options, models } };
   const model = 'scripted/scripted';
   const config = { model, small_model: model, autoupdate: false, share: 'disabled', provider };
-  writeFileSync(join(folder, name), JSON.stringify(config));
+  writeFileSync(join(folder, `${name}.json`), JSON.stringify(config));
 }
 
 /** Kills what has this place's HOME in its environment: agents, their daemons, and what a killed one left running. */

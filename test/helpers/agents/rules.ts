@@ -11,7 +11,8 @@ import { killKeeper } from '../keeper.js';
 import { openAs } from '../lease-place.js';
 import { until } from '../processes.js';
 import { durable } from '../program.js';
-import { HOLD, LONG, BOUND_MS, Scene } from './scene.js';
+import { BOUND_MS } from './launch.js';
+import { HOLD, LONG, Scene } from './scene.js';
 import { told } from './scripted-model.js';
 import { TOOLS } from './short-rules.js';
 

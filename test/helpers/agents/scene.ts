@@ -9,11 +9,8 @@ import { at } from '../json.js';
 import { until } from '../processes.js';
 import { scratch, type Scratch } from '../scratch.js';
 import { installHooks } from './hooks.js';
-import { RealAgent } from './launch.js';
+import { BOUND_MS, RealAgent } from './launch.js';
 import { ScriptedModel } from './scripted-model.js';
-
-/** Longer than an agent takes on a machine with much else to do. */
-export const BOUND_MS = 120_000;
 
 /** As a turn holds the shell up until `release`: its pid stands in `at`. */
 export const HOLD = 'echo $$ > at; while [ ! -e go ]; do sleep 0.1; done';
