@@ -11,11 +11,9 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import type { AgentName } from '../../../lib/agents/step.js';
 import type { Scratch } from '../scratch.js';
+import { BOUND_MS } from './bound.js';
 import { agentProgram } from './pinned.js';
 import type { ScriptedModel } from './scripted-model.js';
-
-/** Longer than an agent takes on a machine with much else to do. */
-export const BOUND_MS = 120_000;
 
 export interface Launch {
   readonly prompt: string;

@@ -11,7 +11,7 @@ import { killKeeper } from '../keeper.js';
 import { openAs } from '../lease-place.js';
 import { until } from '../processes.js';
 import { durable } from '../program.js';
-import { BOUND_MS } from './launch.js';
+import { BOUND_MS } from './bound.js';
 import { HOLD, LONG, Scene } from './scene.js';
 import { told } from './scripted-model.js';
 import { TOOLS } from './short-rules.js';

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import type { AgentName } from '../../../lib/agents/step.js';
-import { events, type Line } from '../events.js';
+import { document, events, type Line } from '../events.js';
 import { report, type Report } from '../interrupted-run.js';
 import { at } from '../json.js';
 import { until } from '../processes.js';
 import { scratch, type Scratch } from '../scratch.js';
-import { installHooks } from './hooks.js';
-import { BOUND_MS, RealAgent } from './launch.js';
+import { BOUND_MS } from './bound.js';
+import { RealAgent } from './launch.js';
 import { ScriptedModel } from './scripted-model.js';
 
 /** As a turn holds the shell up until `release`: its pid stands in `at`. */
@@ -33,10 +33,10 @@ export class Scene {
     return new Scene(t, place, await ScriptedModel.start(t, place));
   }
 
-  /** The agent, with our hooks. */
+  /** The agent, with the hooks that `init` installs. */
   agent(name: AgentName): RealAgent {
     const agent = new RealAgent(this.#t, { name, place: this.place, model: this.model });
-    installHooks(this.place, name);
+    document(this.place, ['init', '--agent', name]);
     return agent;
   }
 

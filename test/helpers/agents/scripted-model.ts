@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
 import { until } from '../processes.js';
 import type { Scratch } from '../scratch.js';
+import { BOUND_MS } from './bound.js';
 import type { ModelRequest, ModelScript } from './script.js';
 
 const ENTRY = fileURLToPath(new URL('model-entry.js', import.meta.url));
@@ -67,7 +68,7 @@ export class ScriptedModel {
         found = this.requests(key).find((request) => request.step === step);
         return found !== undefined;
       },
-      120_000,
+      BOUND_MS,
     );
     if (found === undefined) throw new TypeError('it was just seen');
     return found;
