@@ -9,6 +9,9 @@
  * The agent's process is, in this order: DURABLE_AGENT_PID (a plugin says it), CLAUDE_PID, the nearest ancestor that is no shell.
  */
 import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { answerWithin } from '../lib/agents/limits.js';
+import { effectOf } from '../lib/agents/tools.js';
 import { AGENTS, PASS, type AgentName, type Reply, type Step } from '../lib/agents/step.js';
 import { takeStep } from '../lib/agents/gate.js';
 import { recordSeen } from '../lib/agents/seen.js';
@@ -33,7 +36,9 @@ async function main(name: string | undefined): Promise<void> {
     note(`no agent is called '${name ?? ''}'; there are ${AGENTS.join(', ')}`);
     return;
   }
-  process.stdout.write(await answerTo(agent, await text(process.stdin)));
+  const answer = await answerTo(agent, await text(process.stdin));
+  // What a refused call had begun must not go on behind the answer.
+  process.stdout.write(answer, () => process.exit(0));
 }
 
 async function answerTo(agent: AgentName, payload: string): Promise<string> {
@@ -69,7 +74,9 @@ async function inRepository(agent: AgentName, step: Step): Promise<Reply> {
   const storage = await openStorage(step.cwd ?? process.cwd(), host);
   try {
     noteSeen(storage, agent);
-    return await takeStep(storage, { agent, process: agentProcess() }, step);
+    const reply = takeStep(storage, { agent, process: agentProcess() }, step);
+    if (step.kind !== 'before-tool' || effectOf(agent, step.tool, step.input) === 'reads') return await reply;
+    return await inTime(reply, answerWithin(agent, step, storage.settings.hookLimitMs));
   } finally {
     await storage.close();
   }
@@ -83,6 +90,25 @@ function noteSeen(storage: Storage, agent: AgentName): void {
     note(messageOf(error));
   }
 }
+
+/** `ms` from this process's start. A host that gave up waiting lets the tool run. */
+async function inTime(reply: Promise<Reply>, ms: number): Promise<Reply> {
+  if (ms === Infinity) return reply;
+  const late = new AbortController();
+  const refusal = pause(Math.max(0, ms - performance.now()), LATE, { signal: late.signal });
+  try {
+    return await Promise.race([reply, refusal]);
+  } finally {
+    late.abort();
+    refusal.catch(() => undefined);
+  }
+}
+
+const LATE: Reply = {
+  kind: 'deny',
+  reason:
+    "git-durable refused this call, and nothing ran: it was not on record within the time limit of the hook (durable.hookLimit, or the agent's own). See what holds it up with: git durable status",
+};
 
 function agentProcess(): ProcessIdentity {
   const said = Number(process.env['DURABLE_AGENT_PID'] ?? process.env['CLAUDE_PID'] ?? 0);

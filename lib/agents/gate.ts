@@ -33,10 +33,12 @@ import type { TurnEnd } from '../turn/end.js';
 import { allowedByHost } from '../turn/question.js';
 import { startTurn } from '../turn/start.js';
 import type { Turn } from '../turn/turn.js';
-import { interruptedText } from './known.js';
+import { knownText } from './known.js';
+import { answerWithin, isBrief } from './limits.js';
 import { callOf, ownTurn, type AgentProcess } from './own-turn.js';
 import { answered, permission, rejection } from './permission.js';
 import { PASS, type Reply, type Step, type StepOf } from './step.js';
+import { standingApprovals } from './standing.js';
 import { effectOf, insideTree } from './tools.js';
 
 /**
@@ -69,9 +71,12 @@ class AgentGate {
   readonly #storage: Storage;
   readonly #by: AgentProcess;
 
+  readonly #beganMs: number;
+
   constructor(storage: Storage, by: AgentProcess) {
     this.#storage = storage;
     this.#by = by;
+    this.#beganMs = storage.host.monotonicMs();
   }
 
   async sessionStart(): Promise<Reply> {
@@ -126,13 +131,13 @@ class AgentGate {
   }
 
   async permission(step: StepOf<'permission'>): Promise<Reply> {
+    const { agent } = this.#by;
+    const { waitMs, hookLimitMs } = this.#storage.settings;
     const own = await ownTurn(this.#storage, this.#by, step.session);
-    return own === null
-      ? PASS
-      : permission(this.#storage, own, step, {
-          agent: this.#by.agent,
-          waitMs: this.#storage.settings.waitMs,
-        });
+    if (own === null) return PASS;
+    const leftMs =
+      answerWithin(agent, step, hookLimitMs) - (this.#storage.host.monotonicMs() - this.#beganMs);
+    return permission(this.#storage, own, step, { agent, waitMs: Math.min(waitMs, leftMs) });
   }
 
   async answer(step: StepOf<'answer'>): Promise<Reply> {
@@ -157,9 +162,9 @@ class AgentGate {
     return PASS;
   }
 
-  async end({ session }: Step, end: TurnEnd): Promise<Reply> {
-    const turn = await this.#ownTurn(session);
-    await turn?.finish(end);
+  async end(step: Step, end: TurnEnd): Promise<Reply> {
+    const turn = await this.#ownTurn(step.session);
+    await turn?.finish(isBrief(this.#by.agent, step) ? { ...end, checkpoint: false } : end);
     return PASS;
   }
 
@@ -245,10 +250,9 @@ class AgentGate {
 
   async #recoverKeeping(): Promise<string | null> {
     const { interrupted } = await recoveryReport(this.#storage);
-    if (interrupted.length === 0) return null;
     const kept: RepairResult[] = [];
     for (const { turn } of interrupted) kept.push(await repair(this.#storage, { action: 'keep', turn }));
-    return interruptedText(interrupted, kept);
+    return knownText(interrupted, kept, await standingApprovals(this.#storage));
   }
 }
 

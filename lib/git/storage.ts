@@ -30,6 +30,8 @@ export interface Settings {
   readonly lockWaitMs: number;
   /** durable.wait in milliseconds: how long a hook waits for an answer from another terminal before its host asks. */
   readonly waitMs: number;
+  /** durable.hookLimit in milliseconds: the limit that an agent's hooks were given; 0: the agent's own. */
+  readonly hookLimitMs: number;
 }
 
 export interface Storage {
@@ -87,6 +89,7 @@ function settingsOf(config: Config): Settings {
     fence: fence(config),
     lockWaitMs: size(config, 'durable.lockwait', 10) * 1000,
     waitMs: size(config, 'durable.wait', 0) * 1000,
+    hookLimitMs: size(config, 'durable.hooklimit', 0) * 1000,
   };
 }
 
