@@ -93,7 +93,6 @@ function noteSeen(storage: Storage, agent: AgentName): void {
 
 /** `ms` from this process's start. A host that gave up waiting lets the tool run. */
 async function inTime(reply: Promise<Reply>, ms: number): Promise<Reply> {
-  if (ms === Infinity) return reply;
   const late = new AbortController();
   const refusal = pause(Math.max(0, ms - performance.now()), LATE, { signal: late.signal });
   try {

@@ -8,7 +8,7 @@
  *     answer          that the person refused the call is recorded
  *     after-tool      the result is recorded; never refused, since the tool ran
  *     stop            the turn is finished and the lease given back
- *     session-end     a turn that nothing ended is abandoned
+ *     session-end     a turn that nothing ended is abandoned, as its keeper does after `durable.idle`
  *
  * A turn belongs to the agent's session and process both: a session that is resumed after a crash has the same id and another
  * process. Subagents have both, and share the turn. Steps arrive in processes of their own, so all that is known between
@@ -223,7 +223,7 @@ class AgentGate {
     const { agent, process: holder } = this.#by;
     const start = async (): Promise<void> => {
       const task = await this.#recoveredTask(session);
-      const options = { key, objective, agent, session, holder };
+      const options = { key, objective, agent, session, holder, endsIdle: true };
       await startTurn(this.#storage, task === null ? options : { ...options, task });
     };
     try {

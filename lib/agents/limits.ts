@@ -3,7 +3,7 @@
  *
  * A host kills a hook that takes longer and goes on as if there were none: the tool runs. So a tool that may change files is
  * refused before that, while somebody still listens. Sources: Claude Code 2.1.332 and Codex CLI 0.171.0 as they were seen;
- * OpenCode and Kilo have no limit of their own that is known.
+ * OpenCode and Kilo have no limit of their own that is known; the plugin in them gives up after as long as said here.
  */
 import type { AgentName, Step } from './step.js';
 
@@ -16,13 +16,13 @@ interface Limits {
   readonly interrupt: number;
 }
 
-const UNLIMITED: Limits = { usual: Infinity, sessionEnd: Infinity, interrupt: Infinity };
+const PLUGIN: Limits = { usual: 120 * SECOND, sessionEnd: 120 * SECOND, interrupt: 120 * SECOND };
 
 export const LIMITS: { readonly [A in AgentName]: Limits } = {
   'claude-code': { usual: 600 * SECOND, sessionEnd: 1.5 * SECOND, interrupt: 600 * SECOND },
   codex: { usual: 600 * SECOND, sessionEnd: 3 * SECOND, interrupt: 3 * SECOND },
-  opencode: UNLIMITED,
-  kilo: UNLIMITED,
+  opencode: PLUGIN,
+  kilo: PLUGIN,
 };
 
 /** The part of a limit in which an answer still arrives for sure. */

@@ -32,6 +32,8 @@ export interface Settings {
   readonly waitMs: number;
   /** durable.hookLimit in milliseconds: the limit that an agent's hooks were given; 0: the agent's own. */
   readonly hookLimitMs: number;
+  /** durable.idle in milliseconds: when a turn of an agent's hooks counts as abandoned; 0: never. */
+  readonly idleMs: number;
 }
 
 export interface Storage {
@@ -89,6 +91,7 @@ function settingsOf(config: Config): Settings {
     fence: fence(config),
     lockWaitMs: size(config, 'durable.lockwait', 10) * 1000,
     waitMs: size(config, 'durable.wait', 0) * 1000,
+    idleMs: size(config, 'durable.idle', 6 * 3600) * 1000,
     hookLimitMs: size(config, 'durable.hooklimit', 0) * 1000,
   };
 }

@@ -89,8 +89,8 @@ export class Held {
    * Starts the keeper of this turn: it renews, and records the turn as interrupted when `agent` dies. It ends by itself
    * after the release, or within half a second of losing the lease. Resolves when the process was started.
    */
-  async startKeeper(agent: ProcessIdentity): Promise<void> {
-    this.#keeper = await startKeeperProcess(this.#storage, this.token, agent);
+  async startKeeper(agent: ProcessIdentity, { endsIdle = false } = {}): Promise<void> {
+    this.#keeper = await startKeeperProcess(this.#storage, this.token, { agent, endsIdle });
   }
 
   /**

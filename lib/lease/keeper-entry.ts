@@ -22,6 +22,7 @@ const PARAMETERS = v.strictObject({
     acquisition: v.string(),
   }),
   agent: v.strictObject({ pid: v.number(), start: v.string() }),
+  endsIdle: v.boolean(),
 });
 
 async function main(parameters: string): Promise<void> {
@@ -33,10 +34,10 @@ async function main(parameters: string): Promise<void> {
   }
   // The terminal that closes under an agent is no reason to stop: its death has to be recorded.
   process.on('SIGHUP', () => undefined);
-  const { dir, token, agent } = v.parse(v.pipe(v.string(), v.parseJson(), PARAMETERS), parameters);
+  const { dir, token, agent, endsIdle } = v.parse(v.pipe(v.string(), v.parseJson(), PARAMETERS), parameters);
   const host = systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
   const storage = await openStorage(dir, host);
-  await keep(storage, { dir, token, agent }, stop.signal);
+  await keep(storage, { dir, token, agent, endsIdle }, stop.signal);
   await storage.close();
 }
 

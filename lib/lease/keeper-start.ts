@@ -17,6 +17,8 @@ export interface KeeperParameters {
   readonly dir: string;
   readonly token: LeaseToken;
   readonly agent: ProcessIdentity;
+  /** Whether a turn in which nothing happens any more is ended, after `durable.idle`. */
+  readonly endsIdle: boolean;
 }
 
 export interface KeeperProcess {
@@ -36,10 +38,10 @@ const PATIENCE_MS = 1500;
 export async function startKeeperProcess(
   storage: Storage,
   token: LeaseToken,
-  agent: ProcessIdentity,
+  { agent, endsIdle }: Pick<KeeperParameters, 'agent' | 'endsIdle'>,
 ): Promise<KeeperProcess> {
   const entry = fileURLToPath(new URL('./keeper-entry.js', import.meta.url));
-  const parameters: KeeperParameters = { dir: storage.layout.workTree, token, agent };
+  const parameters: KeeperParameters = { dir: storage.layout.workTree, token, agent, endsIdle };
   storage.host.faults.hit('keeper.start:spawn:before');
   const child = spawn(process.execPath, [...NODE_OPTIONS, entry, JSON.stringify(parameters)], {
     cwd: '/',

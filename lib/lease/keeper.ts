@@ -7,7 +7,8 @@
  *      work tree as it was left (lib/recovery/scene.ts); remove the dead turn's index.lock; end, and leave the lease as it is:
  *      taking over always goes through recovery
  *   3. a third of the TTL has passed since the last record: renew by compare-and-swap, keep `gc.pid`
- *   4. what somebody took away of the fence is put back (lib/fence/watch.ts)
+ *   4. in a turn of an agent's hooks nothing was recorded for `durable.idle`, and no call is under way: the turn is abandoned
+ *   5. what somebody took away of the fence is put back (lib/fence/watch.ts)
  * After sleep a renewal is the same swap, and a `git.observed` says how late it came (PROTOCOL.md 36): a local lease is
  * not ended by a clock.
  *
@@ -26,6 +27,7 @@ import { foreignMarkers } from './foreign.js';
 import type { KeeperParameters } from './keeper-start.js';
 import { dropMaintenance, holdMaintenance } from './maintenance.js';
 import { recordedProcesses } from './older.js';
+import { abandonIdle, headOf } from '../turn/idle.js';
 import { statOf } from '../git/tree-path.js';
 import { findProcesses, type ProcessIdentity } from './processes.js';
 import { isToken, readLease, type LeaseRecord } from './record.js';
@@ -61,6 +63,7 @@ class Keeper {
   #seen: string | null = null;
   #renewed: Instant;
   #died: Instant | null = null;
+  #moved: { readonly head: string | null; readonly at: Instant } | null = null;
 
   constructor(storage: Storage, parameters: KeeperParameters) {
     this.#storage = storage;
@@ -90,6 +93,7 @@ class Keeper {
     if (!isNew && current.oid !== this.#seen) this.#renewed = this.#instant();
     this.#seen = current.oid;
     if (isNew || this.#since(this.#renewed) >= current.record.ttlMs / 3) await this.#renew(current.record);
+    if (await this.#abandoned(current.record)) return 'over';
     for (const what of await watchFence(this.#storage, current.record, token))
       await this.#observe(current.record, what);
     return null;
@@ -109,6 +113,20 @@ class Keeper {
       record,
       `the lease was renewed ${seconds} s after the last time (the machine slept, or the keeper was stopped)`,
     );
+  }
+
+  /** Ends a turn in which nothing happens any more. */
+  async #abandoned({ task }: LeaseRecord): Promise<boolean> {
+    const { endsIdle, token } = this.#parameters;
+    const { idleMs } = this.#storage.settings;
+    if (!endsIdle || task === null || idleMs === 0) return false;
+    const head = headOf(this.#storage, task);
+    if (this.#moved?.head !== head) this.#moved = { head, at: this.#instant() };
+    // Of a machine that slept nobody can say that the agent had time to do anything.
+    if (this.#storage.host.monotonicMs() - this.#moved.at.monotonic < idleMs) return false;
+    const isOver = await abandonIdle(this.#storage, token, idleMs);
+    this.#moved = { head, at: this.#instant() };
+    return isOver;
   }
 
   async #observe(record: LeaseRecord, what: string): Promise<void> {

@@ -48,6 +48,8 @@ export interface StartTurn {
   readonly session?: string;
   /** A background process that renews the lease and notices this process's death. Default true. */
   readonly keeper?: boolean;
+  /** The keeper ends the turn as abandoned when nothing was recorded for `durable.idle` and no call is under way. Default false. */
+  readonly endsIdle?: boolean;
   /** The process whose death ends the turn. Default: this one. */
   readonly holder?: { readonly pid: number; readonly start: string };
 }
@@ -74,7 +76,8 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
     showState(storage, held.record, marker);
     await armHooks(storage);
     beginObserving(storage, { turn, stageDir: held.stageDir });
-    if (options.keeper !== false) await held.startKeeper(options.holder ?? storage.identity.self());
+    const { holder = storage.identity.self(), endsIdle = false } = options;
+    if (options.keeper !== false) await held.startKeeper(holder, { endsIdle });
     const ledger = await openTask(storage, {
       task,
       objective: options.objective,
