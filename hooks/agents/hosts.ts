@@ -9,6 +9,7 @@ import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as v from 'valibot';
+import { QUESTION_SECONDS, USUAL_SECONDS } from '../../lib/agents/limits.js';
 import { AGENTS, type AgentName } from '../../lib/agents/step.js';
 import { PLUGIN_HOOKS } from '../../lib/agents/plugin-payload.js';
 
@@ -52,34 +53,31 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Seconds. What records the work tree takes a checkpoint first, of a large one for the first time. */
-const LONG = 120;
+/** Seconds. */
 const SHORT = 30;
-/** A question may wait for a person's answer (durable.wait); what hosts give a hook where nothing is said. */
-const QUESTION = 600;
 /** Codex ends the last two events after 3 s whatever stands here, and prints an error where it is more. */
 const LAST = 3;
 
 const EVENTS: { readonly [A in 'claude-code' | 'codex']: Readonly<Record<string, number>> } = {
   'claude-code': {
-    SessionStart: LONG,
-    UserPromptSubmit: LONG,
-    PreToolUse: LONG,
-    PermissionRequest: QUESTION,
-    PostToolUse: LONG,
-    PostToolUseFailure: LONG,
-    Stop: LONG,
-    StopFailure: LONG,
+    SessionStart: USUAL_SECONDS,
+    UserPromptSubmit: USUAL_SECONDS,
+    PreToolUse: USUAL_SECONDS,
+    PermissionRequest: QUESTION_SECONDS,
+    PostToolUse: USUAL_SECONDS,
+    PostToolUseFailure: USUAL_SECONDS,
+    Stop: USUAL_SECONDS,
+    StopFailure: USUAL_SECONDS,
     // Unsaid it would be 1.5 s.
     SessionEnd: SHORT,
   },
   codex: {
-    SessionStart: LONG,
-    UserPromptSubmit: LONG,
-    PreToolUse: LONG,
-    PermissionRequest: QUESTION,
-    PostToolUse: LONG,
-    Stop: LONG,
+    SessionStart: USUAL_SECONDS,
+    UserPromptSubmit: USUAL_SECONDS,
+    PreToolUse: USUAL_SECONDS,
+    PermissionRequest: QUESTION_SECONDS,
+    PostToolUse: USUAL_SECONDS,
+    Stop: USUAL_SECONDS,
     Interrupt: LAST,
     SessionEnd: LAST,
   },
@@ -159,7 +157,7 @@ export function pluginText(agent: AgentName, { scope, nonce, node }: Mark): stri
     command: [...command, agent, nonce],
     shared: scope === 'shared',
     hooks: PLUGIN_HOOKS,
-    timeoutMs: { usual: LONG * 1000, question: QUESTION * 1000 },
+    timeoutMs: { usual: USUAL_SECONDS * 1000, question: QUESTION_SECONDS * 1000 },
   };
   const body = readFileSync(PLUGIN, 'utf8').replace(
     PLACE,

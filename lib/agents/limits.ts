@@ -1,28 +1,36 @@
 /**
- * How long each host waits for its hook, and what that leaves to us.
+ * How long a host waits for its hook, and what that leaves to us.
  *
  * A host kills a hook that takes longer and goes on as if there were none: the tool runs. So a tool that may change files is
- * refused before that, while somebody still listens. Sources: Claude Code 2.1.332 and Codex CLI 0.171.0 as they were seen;
- * OpenCode and Kilo have no limit of their own that is known; the plugin in them gives up after as long as said here.
+ * refused before that, while somebody still listens. What an installation asks of the host stands here too, so that both
+ * go by the same numbers; left alone Claude Code 2.1.332 and Codex CLI 0.171.0 wait for 600 s, OpenCode and Kilo for ever.
  */
 import type { AgentName, Step } from './step.js';
 
 const SECOND = 1000;
 
+/** Seconds that an installed hook gets. What records the work tree takes a checkpoint first, of a large one for the first time. */
+export const USUAL_SECONDS = 120;
+/** A question may wait for a person's answer (durable.wait); what hosts give a hook where nothing is said. */
+export const QUESTION_SECONDS = 600;
+
 interface Limits {
   readonly usual: number;
-  /** At the end of a session, and where a person interrupts. */
+  readonly question: number;
+  /** At the end of a session, and where a person interrupts; less than an installation may have asked for. */
   readonly sessionEnd: number;
   readonly interrupt: number;
 }
 
-const PLUGIN: Limits = { usual: 120 * SECOND, sessionEnd: 120 * SECOND, interrupt: 120 * SECOND };
+const USUAL = USUAL_SECONDS * SECOND;
+const ASKED = { usual: USUAL, question: QUESTION_SECONDS * SECOND, sessionEnd: USUAL, interrupt: USUAL };
 
+/** Milliseconds. */
 export const LIMITS: { readonly [A in AgentName]: Limits } = {
-  'claude-code': { usual: 600 * SECOND, sessionEnd: 1.5 * SECOND, interrupt: 600 * SECOND },
-  codex: { usual: 600 * SECOND, sessionEnd: 3 * SECOND, interrupt: 3 * SECOND },
-  opencode: PLUGIN,
-  kilo: PLUGIN,
+  'claude-code': { ...ASKED, sessionEnd: 1.5 * SECOND },
+  codex: { ...ASKED, sessionEnd: 3 * SECOND, interrupt: 3 * SECOND },
+  opencode: ASKED,
+  kilo: ASKED,
 };
 
 /** The part of a limit in which an answer still arrives for sure. */
@@ -42,7 +50,8 @@ export function isBrief(agent: AgentName, step: Step): boolean {
   return limitOf(LIMITS[agent], step) <= 3 * SECOND;
 }
 
-function limitOf({ usual, sessionEnd, interrupt }: Limits, step: Step): number {
+function limitOf({ usual, question, sessionEnd, interrupt }: Limits, step: Step): number {
+  if (step.kind === 'permission') return question;
   if (step.kind === 'session-end') return sessionEnd;
   return step.kind === 'stop' && step.outcome === 'abandoned' ? interrupt : usual;
 }

@@ -12,12 +12,13 @@ const STEPS: readonly Step[] = [
   { ...FROM, kind: 'before-tool', call: 'c', tool: 'Bash', input: {} },
   { ...FROM, kind: 'stop', outcome: 'abandoned', summary: '' },
   { ...FROM, kind: 'session-end', reason: 'other' },
+  { ...FROM, kind: 'permission', request: null, call: null, tool: 'Bash', input: {} },
 ];
 
 for (const agent of AGENTS) {
   test(`a hook of ${agent} answers before the agent stops listening, and before the limit it was given`, (t) => {
-    const { usual, interrupt, sessionEnd } = LIMITS[agent];
-    for (const [n, limit] of [usual, interrupt, sessionEnd].entries()) {
+    const { usual, interrupt, sessionEnd, question } = LIMITS[agent];
+    for (const [n, limit] of [usual, interrupt, sessionEnd, question].entries()) {
       const step = STEPS[n];
       if (step === undefined) return t.fail();
       t.true(answerWithin(agent, step, 0) < limit);
