@@ -27,7 +27,7 @@ import { Ledger, listTasks } from './ledger/ledger.js';
 import { recoveryReport } from './recovery/report.js';
 
 export interface Problem {
-  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted', 'not-writable'. */
+  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted', 'not-writable', or one of hooks/installed-agents.ts. */
   readonly code: string;
   readonly detail: string;
   /** What to type; '' where nothing is known to help. */

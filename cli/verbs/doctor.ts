@@ -10,7 +10,10 @@ export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   return withStorage(context, async (storage) => {
     if (context.arguments.flag('fix')) for (const line of await mend(storage)) output.note(line);
-    const problems = await output.progress('looking', () => diagnose(storage, { deep: true }));
+    const found = await output.progress('looking', () => diagnose(storage, { deep: true }));
+    // What it needs to read an agent's settings is no part of what a hook loads.
+    const { agentProblems } = await import('../../hooks/installed-agents.js');
+    const problems = [...found, ...agentProblems(storage)];
     const advised = output.json ? null : await advice(storage);
     output.result({ problems: problems.map(({ code, detail, fix }) => ({ code, detail, fix })) }, () => {
       describe(output, problems);

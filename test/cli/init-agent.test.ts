@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import test from 'ava';
-import { ALL, commandsIn, isThere, LOCAL_FILES, read, SETTINGS } from '../helpers/agent-files.js';
+import { ALL, commandsIn, isThere, LOCAL_FILES, pathWith, read, SETTINGS } from '../helpers/agent-files.js';
 import { document } from '../helpers/events.js';
 import { differences, listing } from '../helpers/listing.js';
 import { durable } from '../helpers/program.js';
@@ -15,21 +15,9 @@ interface Init {
 
 const status = (place: Scratch): string => place.git('status', '--porcelain', '--untracked-files=all');
 
-/** A PATH on which, of the agents, only these are found. */
-function finding(place: Scratch, ...programs: readonly string[]): { env: Record<string, string> } {
-  const bin = join(place.top, 'bin');
-  mkdirSync(bin, { recursive: true });
-  for (const program of ['git', 'sh']) {
-    const [real = ''] = place.run('sh', ['-c', `command -v ${program}`]).stdout.split('\n');
-    symlinkSync(real, join(bin, program));
-  }
-  for (const program of programs) writeFileSync(join(bin, program), '#!/bin/sh\n', { mode: 0o755 });
-  return { env: { PATH: bin } };
-}
-
 test('init without a name installs for the agents whose program is on PATH, and says so when none is', (t) => {
   const place = scratch(t);
-  const found = document<Init>(place, ['init'], finding(place, 'claude', 'kilo'));
+  const found = document<Init>(place, ['init'], { env: { PATH: pathWith(place, 'claude', 'kilo') } });
   t.deepEqual(
     found.agents.map(({ agent, change }) => [agent, change]),
     [
@@ -38,13 +26,10 @@ test('init without a name installs for the agents whose program is on PATH, and 
     ],
   );
   const other = scratch(t);
-  const none = durable(other, ['init'], finding(other));
+  const none = durable(other, ['init'], { env: { PATH: pathWith(other) } });
   t.is(none.code, 0);
   t.regex(none.stdout, /no agent is on PATH \(claude-code, codex, opencode, kilo\)[^\n]*init --agent NAME/);
-  t.notRegex(
-    durable(other, ['init', '--agent', 'none'], { env: { PATH: `${other.top}/bin` } }).stdout,
-    /agent/,
-  );
+  t.notRegex(durable(other, ['init', '--agent', 'none'], { env: { PATH: pathWith(other) } }).stdout, /agent/);
 });
 
 test('init --agent writes files that git status does not show, names each, and twice changes no byte', (t) => {
@@ -246,7 +231,7 @@ test('a shared hook does nothing, and says nothing, where git-durable is not on 
   const place = scratch(t);
   t.is(durable(place, ['init', '--agent', 'claude-code', '--shared']).code, 0);
   for (const { event, command } of commandsIn(place, '.claude/settings.json')) {
-    const ran = place.run('sh', ['-c', command], { env: { PATH: '/usr/bin:/bin' }, input: '{}' });
+    const ran = place.run('sh', ['-c', command], { env: { PATH: pathWith(place) }, input: '{}' });
     t.deepEqual([ran.code, ran.stdout, ran.stderr], [0, '', ''], event);
   }
 });

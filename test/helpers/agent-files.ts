@@ -1,5 +1,5 @@
 /** What `init --agent` puts into a work tree, as tests look at it. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Scratch } from './scratch.js';
 
@@ -24,6 +24,17 @@ export function commandsIn(place: Scratch, path: string): { event: string; comma
   return Object.entries(hooks).flatMap(([event, groups]) =>
     groups.flatMap((group) => group.hooks.map(({ command }) => ({ event, command }))),
   );
+}
+
+/** A PATH on which, beside git and sh, only these are found; they do nothing. */
+export function pathWith(place: Scratch, ...programs: readonly string[]): string {
+  const bin = mkdtempSync(join(place.top, 'bin-'));
+  for (const program of ['git', 'sh', 'cat']) {
+    const [real = ''] = place.run('sh', ['-c', `command -v ${program}`]).stdout.split('\n');
+    symlinkSync(real, join(bin, program));
+  }
+  for (const program of programs) writeFileSync(join(bin, program), '#!/bin/sh\n', { mode: 0o755 });
+  return bin;
 }
 
 /** A user's settings with comments where a tool would lose them, and a hook of the user's own in an event of ours. */
