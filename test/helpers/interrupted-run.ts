@@ -66,6 +66,7 @@ export interface Report {
     readonly objective: string;
     readonly invocations: readonly Line[];
     readonly files: readonly Line[];
+    readonly approvals: readonly Line[];
     readonly orphans: readonly { readonly pid: number }[];
     readonly gitStatusMatches: boolean;
   }[];

@@ -1,4 +1,5 @@
 import test from 'ava';
-import { refused } from '../helpers/agents/short-rules.js';
+import { cleanTurn, refused } from '../helpers/agents/short-rules.js';
 
+test.serial(cleanTurn, 'kilo');
 test.serial(refused, 'kilo');

@@ -1,5 +1,6 @@
 import test from 'ava';
-import { cleanTurn, refused } from '../helpers/agents/short-rules.js';
+import { cleanTurn, killedInShell, refused } from '../helpers/agents/short-rules.js';
 
 test.serial(cleanTurn, 'opencode');
 test.serial(refused, 'opencode');
+test.serial(killedInShell, 'opencode');

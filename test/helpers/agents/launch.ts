@@ -19,6 +19,8 @@ export interface Launch {
   readonly prompt: string;
   /** Goes on in the newest session of this agent here. */
   readonly isResumed?: boolean;
+  /** Claude Code: asks before each change, as it does by itself in a terminal. */
+  readonly asks?: boolean;
 }
 
 interface CommandLine {
@@ -109,10 +111,11 @@ export class AgentRun {
 
 const COMMANDS: { readonly [A in AgentName]: (launch: Launch, place: Scratch, port: string) => CommandLine } =
   {
-    'claude-code': ({ prompt, isResumed }, _, port) => ({
+    'claude-code': ({ prompt, isResumed, asks }, _, port) => ({
       args: [
         ...['-p', prompt, ...(isResumed === true ? ['--continue'] : [])],
-        ...['--permission-mode', 'bypassPermissions', '--output-format', 'stream-json', '--verbose'],
+        ...['--permission-mode', asks === true ? 'manual' : 'bypassPermissions'],
+        ...['--output-format', 'stream-json', '--verbose'],
       ],
       env: {
         IS_SANDBOX: '1',
