@@ -163,15 +163,20 @@ async function planOne(
     const file = join(storage.layout.workTree, files.shared);
     return { change: { agent, scope: 'shared', file, change: 'none' }, edits };
   }
-  const edit = await placing(storage, agent, scope);
+  const edit = await placing(storage, agent, scope, leaving?.recorded.madeDirs ?? []);
   const file = join(storage.layout.workTree, files[scope]);
   if (edit === null) return { change: { agent, scope, file, change: 'none' }, edits };
   const change = edit.known.bytes === null ? 'created' : 'edited';
   return { change: { agent, scope, file, change }, edits: [...edits, edit] };
 }
 
-/** Null where they are there and current. */
-async function placing(storage: Storage, agent: AgentName, scope: Scope): Promise<PlannedEdit | null> {
+/** Null where they are there and current. `made`: folders that were made for the file whose place this one takes. */
+async function placing(
+  storage: Storage,
+  agent: AgentName,
+  scope: Scope,
+  made: readonly string[],
+): Promise<PlannedEdit | null> {
   const known = readAgentFile(storage, HOSTS[agent].files[scope]);
   const { path, bytes } = known;
   if (scope === 'local' && (await isTracked(storage, path))) {
@@ -191,7 +196,7 @@ async function placing(storage: Storage, agent: AgentName, scope: Scope): Promis
   const base = isKnown ? kept : baseOf(agent, known, marks.length > 0);
   const fresh = freshMark(scope, freshId(storage.host, 16));
   const after = Buffer.from(textWith(agent, base?.toString('utf8') ?? '', fresh), 'utf8');
-  const madeDirs = new Set([...(recorded?.madeDirs ?? []), ...missingFolders(storage, path)]);
+  const madeDirs = new Set([...made, ...(recorded?.madeDirs ?? []), ...missingFolders(storage, path)]);
   return {
     known,
     bytes: after,

@@ -32,7 +32,9 @@ export function refusalOf(text: string): string | null {
   if (typeof root === 'string') return root;
   const keys = (root.children ?? []).map((property) => String(property.children?.[0]?.value));
   if (keys.filter((key) => key === 'hooks').length > 1) return 'it has "hooks" twice';
-  if (!v.is(DOCUMENT, parse(text))) return 'its "hooks" is no object of lists';
+  // To valibot a list is a record, too.
+  const isObject = (nodeAt(text, ['hooks'])?.type ?? 'object') === 'object';
+  if (!isObject || !v.is(DOCUMENT, parse(text))) return 'its "hooks" is no object of lists';
   return null;
 }
 
