@@ -10,6 +10,7 @@ const VERDICTS: Readonly<Record<ClaimVerdict, { readonly text: string; readonly 
   holds: { text: 'holds', style: 'green' },
   'does-not-hold': { text: 'does not hold', style: 'red' },
   'nothing-claimed': { text: 'nothing that can be checked', style: 'yellow' },
+  'not-judged': { text: 'cannot be told from the record', style: 'yellow' },
 };
 
 const FINDINGS: Readonly<Record<ClaimFinding['code'], string>> = {

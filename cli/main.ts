@@ -6,6 +6,7 @@
  * the one place that ends the process. Errors are one sentence on standard error that begins with `git-durable:`.
  */
 import { readFileSync } from 'node:fs';
+import type { Writable } from 'node:stream';
 import { plannedFaults } from '../lib/git/fault.js';
 import { processFaultActions } from '../lib/git/fault-actions.js';
 import { systemHost } from '../lib/host.js';
@@ -71,6 +72,16 @@ function said(): Promise<void> {
   });
 }
 
+/** A pipe takes what fits; what its reader has not made room for yet, the end of the process would cut off. */
+function drained(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    // Called in the order of the writes, and where the reader has gone as well.
+    stream.write('', () => {
+      resolve();
+    });
+  });
+}
+
 function ownVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   const found = /"version":\s*"([^"]+)"/.exec(text);
@@ -79,5 +90,8 @@ function ownVersion(): string {
 
 // What an agent's shared hooks call. It reads its own arguments and ends by itself, without any verb's modules.
 if (process.argv[2] === 'hook') await import('../hooks/hook-entry.js');
-// Standard output and error are written synchronously to files, pipes and terminals (POSIX), so nothing is cut off here.
-else process.exit(await main(givenWords(process.argv, process.execArgv)));
+else {
+  const code = await main(givenWords(process.argv, process.execArgv));
+  await Promise.all([process.stdout, process.stderr].map(drained));
+  process.exit(code);
+}

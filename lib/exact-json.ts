@@ -3,7 +3,8 @@
  * infinite, of two members with one name the first is gone. So exact arguments travel as their text.
  *
  * `exactJson` wraps a text, `ExactJson.text` is what was recorded, and `jsonFault` names what readers of a text could take
- * differently (RFC 8259 section 4: names should be unique, section 6: numbers beyond binary64 are not interoperable).
+ * differently (RFC 8259 section 4: names should be unique, section 6: numbers beyond binary64 are not interoperable, section 8.2: nor is half
+ * of a surrogate pair).
  */
 export class ExactJson {
   /** Valid JSON, byte for byte as it was recorded. */
@@ -45,6 +46,8 @@ export function jsonFault(text: string): string | null {
   const open: (Set<string> | null)[] = [];
   let before = '';
   for (const token of tokens(text)) {
+    if (token.startsWith('"') && !String(JSON.parse(token)).isWellFormed())
+      return `${token} has half a character, which has no UTF-8`;
     const names = open.at(-1) ?? null;
     if (token === '{') open.push(new Set());
     else if (token === '[') open.push(null);

@@ -102,12 +102,8 @@ export class Repository {
     } catch (error) {
       if (hasCode(error, 'invocation-in-doubt') || hasCode(error, 'replay-diverged'))
         await turn.interrupt(error.message);
-      else if (!hasCode(error, 'lease-lost') && !hasCode(error, 'stage-revoked')) {
-        await turn.finish({
-          outcome: 'failed',
-          summary: messageOf(error),
-        });
-      }
+      else if (!hasCode(error, 'lease-lost') && !hasCode(error, 'stage-revoked'))
+        await endFailed(turn, messageOf(error));
       throw error;
     }
   }
@@ -265,5 +261,14 @@ export class Repository {
     if (!listTasks(this.storage).includes(task))
       throw new DurableError('not-found', { what: 'task', id: task });
     return Ledger.open(this.storage, task);
+  }
+}
+
+/** What went wrong first is what the caller has to see, so that a turn that cannot be ended either is left to recovery. */
+async function endFailed(turn: Turn, summary: string): Promise<void> {
+  try {
+    await turn.finish({ outcome: 'failed', summary });
+  } catch {
+    await turn.interrupt(summary).catch(() => undefined);
   }
 }

@@ -11,6 +11,7 @@ import { usage } from '../arguments.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
 import type { Cell, Output } from '../output.js';
+import { refuseInside } from '../person.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
@@ -26,6 +27,7 @@ async function rewind(context: VerbContext, repository: Repository, target: stri
   const { output } = context;
   if (context.arguments.text('task') !== null)
     throw usage('a target names its task itself: git durable rewind TASK/NUMBER');
+  await refuseInside(repository, 'rewind');
   const reason = context.arguments.text('reason');
   const done = await repository.rewind({ target, ...(reason === null ? {} : { reason }) });
   const { task, toSeq, turns, invalidated, undo } = done;

@@ -171,6 +171,8 @@ function commandEvidence(
   const found = { command, as, exit: last.exit, invocation: last.invocation };
   if (exit !== undefined && exit !== 0 && outcome !== 'unclear')
     return { ...found, result: last.exit === exit ? 'ran' : 'failed' };
+  if (exit !== undefined && last.exit === null && outcome === 'passed')
+    return { ...found, result: 'not-judged' };
   if (as === 'ran') return { ...found, result: 'ran' };
   return { ...found, result: outcome === 'unclear' ? 'not-judged' : outcome };
 }

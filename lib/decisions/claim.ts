@@ -20,10 +20,12 @@ import {
   type CommandEvidence,
   type CommandResult,
   type FileEvidence,
+  type Judged,
   type TurnFacts,
 } from './claim-verdict.js';
 
-export type ClaimVerdict = 'holds' | 'does-not-hold' | 'nothing-claimed';
+/** 'not-judged': something is claimed, and of none of it the record says whether it is so. */
+export type ClaimVerdict = 'holds' | 'does-not-hold' | 'nothing-claimed' | 'not-judged';
 
 export interface ClaimCheck {
   readonly turn: string;
@@ -85,7 +87,7 @@ export async function checkTurn(storage: Storage, record: TurnRecord): Promise<C
     state: turn.state,
     outcome: finished?.outcome ?? null,
     finishedAt: finished?.at ?? null,
-    verdict: verdictOf(said, judged.findings),
+    verdict: verdictOf(said, judged),
     source: said === null ? null : said.claimed.isStructured ? 'structured' : 'text',
     findings: judged.findings.slice(0, MOST),
     files: judged.files,
@@ -118,10 +120,11 @@ const NOTHING: Claimed = {
   complete: false,
 };
 
-function verdictOf(said: SaidByTurn | null, findings: readonly ClaimFinding[]): ClaimVerdict {
+function verdictOf(said: SaidByTurn | null, { findings, files, commands, tests }: Judged): ClaimVerdict {
   if (findings.length > 0) return 'does-not-hold';
   if (said === null) return 'nothing-claimed';
-  const { changed, unchanged, commands, testsPass, isStructured } = said.claimed;
-  const claims = changed.length + unchanged.length + commands.length + (testsPass || isStructured ? 1 : 0);
-  return claims === 0 ? 'nothing-claimed' : 'holds';
+  const results = [...files, ...commands].map(({ result }): string => result);
+  if (tests !== null) results.push(tests);
+  if (results.length === 0) return said.claimed.isStructured ? 'holds' : 'nothing-claimed';
+  return results.every((result) => result === 'not-judged') ? 'not-judged' : 'holds';
 }

@@ -20,6 +20,7 @@ import type { Storage } from '../git/storage.js';
 import type { TreeChange } from '../git/tree-changes.js';
 import { statIn, treePath } from '../git/tree-path.js';
 import { takeCheckpoint } from './checkpoint.js';
+import { refuseConflicting } from './conflict.js';
 import { readCheckpoint, type Scope, type StoredCheckpoint } from './checkpoint-read.js';
 import { comparing } from './comparing.js';
 import { isAtOrBelow, rootOf, treeChanges } from './diff.js';
@@ -64,6 +65,12 @@ export async function restore(
   const { storage, ledger, held, agent, workspace, turn } = context;
   const { target, plan, named } = await look(storage, request);
   if (plan.moves.length + plan.uncovered.length === 0) return outcome(plan, null);
+  // A person may restore over a conflict of his own; an agent has to wait for his decision.
+  if (turn !== null)
+    await refuseConflicting({ storage, ledger, workspace }, [
+      ...plan.moves.map(({ path }) => path),
+      ...plan.uncovered,
+    ]);
   const before = await takeCheckpoint(storage, ledger, {
     message: `before restoring ${request.checkpoint.slice(0, 12)}`,
     reason: 'before-restore',

@@ -20,7 +20,7 @@
  */
 import { digest } from '../canonical.js';
 import { DurableError, hasCode, messageOf } from '../errors.js';
-import type { EventDraft, Kept } from '../event.js';
+import type { EventDraft, Image, Kept } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
 import type { Held } from '../lease/hold.js';
@@ -48,6 +48,8 @@ export interface TransactionContext {
   readonly workspace: string | null;
   /** null outside turns (a restore under an operation lease). */
   readonly turn: string | null;
+  /** Told what was written, once it is committed. */
+  readonly reads?: { readonly wrote: (written: Iterable<readonly [path: string, image: Image]>) => void };
 }
 
 export interface TransactionResult {
@@ -202,6 +204,7 @@ class RecordedTransaction {
       if (!(await this.#isCommitted())) throw await this.#failed(error);
     }
     this.#application.clean();
+    this.#context.reads?.wrote(this.#entries.map(({ path, after }) => [path, after] as const));
     return { transaction: this.#id, paths: this.#application.paths };
   }
 

@@ -5,7 +5,7 @@
  * that the turn has recorded is among the ancestors (same pid and start time, same host and pid namespace). An agent that clears
  * the environment of a command it starts is still its ancestor.
  * `insideTurn` asks for any turn there ever was, of whichever work tree: a marker in the process's own environment or in that of
- * an ancestor, or an ancestor that a ledger names as holder or as a process of a turn in this boot. A process that was left
+ * an ancestor, of whichever repository (what an agent here asks for elsewhere it must not answer there), or an ancestor that a ledger names as holder or as a process of a turn in this boot. A process that was left
  * running decides for nobody, however long its turn is over.
  *
  * Caveat: a process that clears its environment and leaves its ancestors by a double fork is not recognised.
@@ -20,13 +20,12 @@ import { LEASE_PREFIX, seenLease, type LeaseRecord } from '../lease/record.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
 import { decodeIn } from '../ledger/load.js';
 import { rawEvents } from '../ledger/stream.js';
-import { isOwnMarker } from '../lease/foreign.js';
 
-/** True when the caller belongs to any turn or operation of this repository, under way or over, of whichever work tree. */
+/** True when the caller belongs to any turn or operation, under way or over, of whichever work tree, or carries another repository's marker. */
 export async function insideTurn(storage: Storage): Promise<boolean> {
   const line = ancestors(storage.host.pid);
   const markers = [storage.host.env[MARKER], ...line.map(({ pid }) => markerOf(pid))];
-  if (markers.some((marker) => marker !== undefined && isOwnMarker(storage, marker))) return true;
+  if (markers.some((marker) => marker !== undefined)) return true;
   for (const ref of storage.refs.names(LEASE_PREFIX)) {
     const record = (await seenLease(storage, ref.slice(LEASE_PREFIX.length)))?.record;
     if (record?.state === 'held' && (await belongsTo(storage, record))) return true;

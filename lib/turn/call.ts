@@ -64,8 +64,8 @@ export interface ProposedCall {
   readonly draft: EventDraft;
   readonly args: Kept;
   readonly unknownEffect: boolean;
-  /** Those it named. */
-  readonly paths: readonly string[];
+  /** The paths it named, with what it will write. */
+  readonly touched: readonly Touched[];
 }
 
 const MOST_INLINE_PATHS = 64;
@@ -105,8 +105,7 @@ export async function proposeCall(
     ...paths,
     checkpoint,
   };
-  const named = touched.map(({ path }) => path);
-  return { invocation, index: at.index, draft, args: keptArgs, unknownEffect, paths: named };
+  return { invocation, index: at.index, draft, args: keptArgs, unknownEffect, touched };
 }
 
 export function startedDraft(context: TurnContext, invocation: string, approval: string | null): EventDraft {
@@ -116,7 +115,7 @@ export function startedDraft(context: TurnContext, invocation: string, approval:
 /** Records the end of a call. With an unknown effect a checkpoint holds what it left. */
 export async function endCall(
   context: TurnContext,
-  call: Pick<ProposedCall, 'invocation' | 'unknownEffect'> & Partial<Pick<ProposedCall, 'paths'>>,
+  call: Pick<ProposedCall, 'invocation' | 'unknownEffect'> & Partial<Pick<ProposedCall, 'touched'>>,
   end: CallEnd & { durationMs: number | null },
 ): Promise<Recorded> {
   await recordObserved(context);
@@ -127,8 +126,24 @@ export async function endCall(
   const draft = await finishedDraft(context, call.invocation, { ...end, checkpoint });
   const [recorded] = await context.append(() => [draft]);
   if (recorded === undefined) throw new RangeError('the ledger recorded nothing of one draft');
-  context.reads.wrote(context.storage, call.paths ?? []);
+  noteWritten(context, call.touched ?? [], end.state);
   return recorded;
+}
+
+/** What a call said it would write it has written when it ended well; when it failed, only where that is found. */
+function noteWritten(context: TurnContext, touched: readonly Touched[], state: CallEnd['state']): void {
+  const { storage, reads } = context;
+  for (const { path, expected } of touched) {
+    if (expected === 'unknown') {
+      reads.wroteUnknown(storage, [path]);
+      continue;
+    }
+    const { found } = look(storage, path);
+    const isThere = typeof found !== 'string' && found?.oid === expected?.oid;
+    // With the mode that it has: what is said beforehand is the content.
+    if (isThere) reads.wrote([[path, found]]);
+    else if (state === 'finished') reads.wrote([[path, expected]]);
+  }
 }
 
 export async function finishedDraft(

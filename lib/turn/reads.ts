@@ -1,6 +1,7 @@
 /**
  * What a turn has read: the revision of each path as it was handed out, so that a later write of it through the turn is held
- * to it without the caller passing it on. A write through the turn moves the revision on to what was written.
+ * to it without the caller passing it on. A write through the turn moves the revision on to what was written, and a call that says
+ * beforehand what it will write to what it said.
  *
  * In memory only: a turn run again reads again. Bytes are held up to a limit, the oldest go first; a conflict found without
  * them is compared by what the object store has.
@@ -37,8 +38,16 @@ export class Reads {
 
   readonly bytesOf = (oid: string): Uint8Array | undefined => this.#bytes.get(oid);
 
-  /** The turn has written these: what is there now is what it knows of those it had read. */
-  wrote(storage: Storage, paths: Iterable<string>): void {
+  /**
+   * The turn has written these. What it wrote is what it knows of them, not what is found there afterwards: between the two a
+   * person may have saved.
+   */
+  readonly wrote = (written: Iterable<readonly [path: string, image: Image]>): void => {
+    for (const [path, image] of written) if (this.#images.has(path)) this.#images.set(path, image);
+  };
+
+  /** The turn has written these, and what it wrote nobody knows: what is there now is what it knows of those it had read. */
+  wroteUnknown(storage: Storage, paths: Iterable<string>): void {
     for (const path of paths) {
       if (!this.#images.has(path)) continue;
       const { found } = look(storage, path);

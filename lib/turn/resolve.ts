@@ -79,7 +79,8 @@ export async function resolveInTurn(
   const ledger = isOwn ? context.ledger : Ledger.open(storage, listed.task);
   const own = isOwn ? answer : { by: answer.by };
   const done = await keepMine({ ...context, ledger, turn: isOwn ? turn : null }, listed, own);
-  context.reads.wrote(storage, [done.path]);
+  const { mine } = listed.conflict.detected.event;
+  if (mine !== 'unknown') context.reads.wrote([[done.path, mine]]);
   return done;
 }
 

@@ -6,6 +6,7 @@
  * that records verifies the lease in the same ref move; after 'lease-lost' nothing more of this turn is written.
  * Killed anywhere, `git durable recover` tells what was written, what is in doubt and what is pending.
  */
+import { encodeClaim } from '../decisions/claim-shape.js';
 import { DurableError, hasCode } from '../errors.js';
 import type { Image, ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
@@ -198,11 +199,10 @@ export class Turn {
     refuseMalformed(changes);
     const run = async (invocation: string | undefined): Promise<{ transaction: string }> => {
       const within = invocation === undefined ? {} : { invocation };
-      const { storage, reads } = this.#context;
+      const { reads } = this.#context;
       const held = withRevisions(changes, reads);
       const read = { bytesOf: reads.bytesOf, ...within };
-      const { transaction, paths } = await runTransaction(this.#context, held, read);
-      reads.wrote(storage, paths);
+      const { transaction } = await runTransaction(this.#context, held, read);
       return { transaction };
     };
     if (options.invocation !== undefined) return run(options.invocation);
@@ -261,16 +261,14 @@ export class Turn {
 
   /**
    * Puts files back as a checkpoint has them; recorded, and undone by restoring the checkpoint it returns. In a replay one
-   * that ended is not done again; one that was killed half way is in doubt.
+   * that ended is not done again; one that was killed half way is in doubt. Errors: those of `restore`, 'conflict-open' for a path
+   * with a conflict that nobody has settled.
    */
   async restore(request: RestoreRequest): Promise<Restored> {
     const args = { checkpoint: request.checkpoint, paths: request.paths ?? null };
-    return this.#step({ tool: 'restore', args, settling: askWhenHalf }, async (invocation) => {
-      const { storage, reads } = this.#context;
-      const done = await restore(this.#context, request, invocation);
-      reads.wrote(storage, [...done.restored, ...done.removed]);
-      return done;
-    });
+    return this.#step({ tool: 'restore', args, settling: askWhenHalf }, (invocation) =>
+      restore(this.#context, request, invocation),
+    );
   }
 
   /** Decides a conflict under this turn's own lease. Errors: see lib/turn/resolve.ts. */
@@ -316,26 +314,35 @@ export class Turn {
     await this.#context.held.assert();
   }
 
-  /** What the turn says of itself when it ends, for a caller that does not end it itself (`repository.turn`). Records nothing yet. */
+  /**
+   * What the turn says of itself when it ends, for a caller that does not end it itself (`repository.turn`). Records nothing yet.
+   * Errors: 'usage' or 'path-outside' for a claim that cannot be kept.
+   */
   conclude(said: Pick<TurnEnd, 'result' | 'claim'>): void {
+    if (said.claim !== undefined) encodeClaim(said.claim);
     this.#said = said;
   }
 
   /** Ends the turn: what it left is snapshotted, the end recorded, the lease given back. Processes still alive are named, not ended. */
   async finish(end: TurnEnd): Promise<void> {
-    this.#end();
-    await finishTurn(this.#context, { ...this.#said, ...end });
+    await this.#end(() => finishTurn(this.#context, { ...this.#said, ...end }));
   }
 
   /** Leaves the turn interrupted, for a later run to go on with: the lease is given back, nothing else is closed. */
   async interrupt(reason: string): Promise<void> {
-    this.#end();
-    await interruptTurn(this.#context, reason);
+    await this.#end(() => interruptTurn(this.#context, reason));
   }
 
-  #end(): void {
+  /** A turn whose end was refused is open still, and can be ended otherwise. */
+  async #end(end: () => Promise<void>): Promise<void> {
     if (this.#ended) throw new DurableError('turn-closed', { turn: this.id, state: 'ended' });
     this.#ended = true;
+    try {
+      await end();
+    } catch (error) {
+      this.#ended = false;
+      throw error;
+    }
   }
 
   /** A method of this turn whose effect the ledger knows: a call of its own where the turn can be run again. */

@@ -229,3 +229,23 @@ for (const [what, how] of [
     t.is(durable(place, ['approve', String(approvals(place).pending[0]?.['id'])]).code, 0);
   });
 }
+
+test('an agent cannot answer what it asked for in another repository, from a turn of its own', (t) => {
+  const here = scratch(t);
+  const there = scratch(t);
+  const inside = [
+    'cd "$2"',
+    '"$0" "$1" run --task new -- "$0" "$1" ask --tool deploy --args 1 > asked',
+    'id=$("$0" "$1" approvals --json | sed "s/.*\\"id\\":\\"\\([a-z0-9]*\\)\\".*/\\1/")',
+    '"$0" "$1" approve "$id"',
+    'echo "$id $?"',
+  ];
+  const words = ['sh', '-c', inside.join('\n'), process.execPath, PROGRAM, there.dir];
+  const ran = durable(here, ['run', '--', ...words]);
+  const [request, ...more] = approvals(there).pending;
+  t.deepEqual(more, []);
+  const id = String(request?.['id']);
+  t.is(ran.stdout, `${id} 4\n`, ran.stderr);
+  const answered = durable(there, ['approve', id]);
+  t.is(answered.code, 0, answered.stderr);
+});

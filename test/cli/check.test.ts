@@ -191,3 +191,16 @@ test('check writes nothing', (t) => {
   t.is(durable(place, ['check']).code, 5);
   t.deepEqual(differences(before, listing(place.dir)), []);
 });
+
+test('what is claimed and cannot be told from the record is not said to hold, in the note neither', (t) => {
+  const place = scratch(t);
+  const found = said(place, 'All tests pass.', 'echo 2 > README; git commit -qam two');
+  t.deepEqual([found.verdict, found.tests, found.findings], ['not-judged', 'not-judged', []]);
+  const ran = durable(place, ['check']);
+  t.is(ran.code, 0);
+  t.regex(ran.stdout, /^claim +cannot be told from the record \(final text\)\n/);
+  t.regex(
+    place.git('notes', '--ref=durable', 'show', 'HEAD'),
+    /\nDurable-Claim: not-judged \(final text\)\n?/,
+  );
+});

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { document, events, last } from '../helpers/events.js';
-import { durable } from '../helpers/program.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 /** A turn of one conversation, by its id. */
@@ -52,4 +52,18 @@ test('rewind NUMBER means the task worked on last; one that is not there is 2, n
   t.deepEqual([same.code, same.stdout], [0, 'nothing to do: the conversation stands there already\n']);
   t.is(events(place).length, head);
   t.is(document(place, ['rewind', '2'])['toSeq'], 2);
+});
+
+test("rewind is a person's: from inside a turn it is refused with 4, and reading the conversation is not", (t) => {
+  const place = scratch(t);
+  const one = turn(place, 'one');
+  const before = events(place).length;
+  const script = `"$0" "$1" rewind ${one}; echo $?; "$0" "$1" rewind > /dev/null; echo $?`;
+  const ran = durable(place, ['run', '--', 'sh', '-c', script, process.execPath, PROGRAM]);
+  t.is(ran.stdout, '4\n0\n', ran.stderr);
+  t.false(
+    events(place)
+      .slice(before)
+      .some(({ type }) => type === 'conversation.rewound'),
+  );
 });

@@ -276,3 +276,65 @@ test('a deletion that met an edit: keep-mine deletes, and a later edit is in the
   t.is(place.git('cat-file', 'blob', `${done.checkpoint ?? ''}:worktree/file`), 'edited once more');
   await repository.close();
 });
+
+/** A host that calls `look` at every fault point: between any two changes of the disk. */
+const looking = (place: Scratch, look: () => void): Promise<Repository> => {
+  const host = systemHost();
+  return openRepository(place.dir, { ...host, env: place.env, faults: { ...host.faults, hit: look } });
+};
+
+for (const how of ['call', 'transaction'] as const) {
+  test(`a save between what a ${how} of the turn wrote and its recorded end is not the turn's: its next write is a conflict`, async (t) => {
+    const place = scratch(t);
+    place.write('file', READ);
+    const file = join(place.dir, 'file');
+    let saved = false;
+    const repository = await looking(place, () => {
+      if (saved || !existsSync(file) || readFileSync(file, 'utf8') !== MINE) return;
+      saved = true;
+      writeFileSync(file, 'theirs\n');
+    });
+    const turn = await repository.startTurn({ objective: 'edit', keeper: false });
+    turn.read('file');
+    const write = (bytes: string): Promise<unknown> =>
+      turn.transaction([{ kind: 'write', path: 'file', bytes: Buffer.from(bytes) }]);
+    if (how === 'transaction') await write(MINE);
+    else
+      await turn.invoke(
+        { tool: 'edit', args: 1, paths: [{ path: 'file', expected: Buffer.from(MINE) }] },
+        () => {
+          writeFileSync(file, MINE);
+        },
+      );
+    t.true(saved);
+    const refused = await t.throwsAsync(write('more\n'));
+    t.true(hasCode(refused, 'conflict'));
+    t.is(readFileSync(file, 'utf8'), 'theirs\n');
+    t.is((await repository.conflicts()).length, 1);
+    await turn.finish({ outcome: 'completed' });
+    await repository.close();
+  });
+}
+
+test('a restore of the turn leaves a path alone whose conflict nobody has settled, and takes nothing else either', async (t) => {
+  const place = scratch(t);
+  place.write('file', READ);
+  place.write('other', 'as it was\n');
+  const repository = await open(place);
+  const turn = await repository.startTurn({ objective: 'edit', keeper: false });
+  const { checkpoint } = await turn.checkpoint('before');
+  turn.read('file');
+  place.write('file', 'theirs\n');
+  place.write('other', 'changed\n');
+  await t.throwsAsync(edit(turn, 'file'), { code: 'conflict' });
+  for (const paths of [['file'], undefined])
+    await t.throwsAsync(turn.restore({ checkpoint, ...(paths && { paths }) }), { code: 'conflict-open' });
+  t.is(readFileSync(join(place.dir, 'file'), 'utf8'), 'theirs\n');
+  t.is(readFileSync(join(place.dir, 'other'), 'utf8'), 'changed\n');
+  await turn.restore({ checkpoint, paths: ['other'] });
+  t.is(readFileSync(join(place.dir, 'other'), 'utf8'), 'as it was\n');
+  await turn.finish({ outcome: 'completed' });
+  await repository.restore({ checkpoint, paths: ['file'] });
+  t.is(readFileSync(join(place.dir, 'file'), 'utf8'), READ);
+  await repository.close();
+});
