@@ -12,13 +12,16 @@ const open = async (t: ExecutionContext, place: Scratch): Promise<Storage> => {
   return storage;
 };
 
-test('without settings everything is flushed, 64 MiB is the largest file and 30 s the lease', async (t) => {
+test('without settings everything is flushed, 64 MiB is the largest file, 30 s the lease, and no hook waits', async (t) => {
   t.deepEqual((await open(t, scratch(t))).settings, {
     fsync: true,
     maxFileSize: 67_108_864,
     ttlMs: 30_000,
     fence: 'strict',
     lockWaitMs: 10_000,
+    waitMs: 0,
+    hookLimitMs: 0,
+    idleMs: 6 * 3_600_000,
   });
 });
 
@@ -28,8 +31,15 @@ test('settings are read as git reads booleans and sizes, from the nearest config
   place.git('config', '--global', 'durable.maxFileSize', '1');
   place.git('config', 'durable.maxFileSize', '3k');
   place.git('config', 'durable.fence', 'Hooks');
-  place.git('config', 'durable.lockWait', '2');
-  const fence = { fence: 'hooks', lockWaitMs: 2000 } as const;
+  for (const [key, value] of [
+    ['lockWait', '2'],
+    ['wait', '3'],
+    ['hookLimit', '4'],
+    ['idle', '5'],
+  ] as const)
+    place.git('config', `durable.${key}`, value);
+  const waits = { lockWaitMs: 2000, waitMs: 3000, hookLimitMs: 4000, idleMs: 5000 };
+  const fence = { fence: 'hooks', ...waits } as const;
   for (const [text, fsync] of [
     ['off', false],
     ['No', false],
