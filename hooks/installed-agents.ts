@@ -7,15 +7,13 @@
  *
  * That they fire is known by the nonce in their command (lib/agents/seen.ts). An agent without hooks of ours is no problem.
  */
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { seenOf } from '../lib/agents/seen.js';
 import { AGENTS, type AgentName } from '../lib/agents/step.js';
 import type { Problem } from '../lib/doctor.js';
 import { isDurableError } from '../lib/errors.js';
 import type { Storage } from '../lib/git/storage.js';
 import { readAgentFile } from './agents/agent-file.js';
-import { HOSTS, isRunnable, type Mark } from './agents/hosts.js';
+import { HOSTS, isOnPath, isRunnable, type Mark } from './agents/hosts.js';
 import { recordedIn } from './agents/record.js';
 import { isCurrent, marksOf } from './install-agents.js';
 
@@ -81,19 +79,7 @@ function placedIn(storage: Storage, agent: AgentName, path: string): Placed {
 }
 
 function canRun({ host }: Storage, mark: Mark): boolean {
-  if (mark.node !== null) return isRunnable(mark);
-  return (host.env['PATH'] ?? '')
-    .split(delimiter)
-    .some((folder) => isExecutable(join(folder, 'git-durable')));
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  return mark.node === null ? isOnPath(host.env, 'git-durable') : isRunnable(mark);
 }
 
 const installing = (agent: AgentName, scope: Mark['scope']): string =>

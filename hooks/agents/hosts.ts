@@ -40,8 +40,12 @@ export const HOSTS: { readonly [A in AgentName]: AgentHost } = {
 
 /** Agents whose program is on PATH. */
 export function agentsFound(env: Readonly<Record<string, string | undefined>>): AgentName[] {
+  return AGENTS.filter((agent) => isOnPath(env, HOSTS[agent].program));
+}
+
+export function isOnPath(env: Readonly<Record<string, string | undefined>>, program: string): boolean {
   const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
-  return AGENTS.filter((agent) => folders.some((folder) => isProgram(join(folder, HOSTS[agent].program))));
+  return folders.some((folder) => isProgram(join(folder, program)));
 }
 
 function isProgram(path: string): boolean {

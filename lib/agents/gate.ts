@@ -70,7 +70,6 @@ export async function takeStep(storage: Storage, by: AgentProcess, step: Step): 
 class AgentGate {
   readonly #storage: Storage;
   readonly #by: AgentProcess;
-
   readonly #beganMs: number;
 
   constructor(storage: Storage, by: AgentProcess) {

@@ -146,7 +146,7 @@ function noteWritten(context: TurnContext, touched: readonly Touched[], state: C
   }
 }
 
-export async function finishedDraft(
+async function finishedDraft(
   context: TurnContext,
   invocation: string,
   end: CallEnd & { durationMs: number | null; checkpoint: string | null },
@@ -166,6 +166,17 @@ export async function finishedDraft(
     durationMs: end.durationMs,
     settled: end.settled ?? null,
   };
+}
+
+/** The end of a call that was refused: it never ran, and the reason is its result. */
+export function deniedDraft(context: TurnContext, invocation: string, reason: string): Promise<EventDraft> {
+  return finishedDraft(context, invocation, {
+    state: 'denied',
+    summary: reason,
+    result: Buffer.from(reason, 'utf8'),
+    durationMs: null,
+    checkpoint: null,
+  });
 }
 
 export async function snapshot(

@@ -16,7 +16,7 @@ import { lapsedFor, requestDraft, standingFor, standingOf, type Standing } from 
 import { argsText, exactBytes, fingerprint, type Action } from '../decisions/fingerprint.js';
 import { expiresInMs, lapseDraft, lapseOf, type Ending, type Lapse } from '../decisions/lapse.js';
 import { refMoved } from '../decisions/wait.js';
-import { finishedDraft, proposeCall, snapshot, startedDraft, type Call, type ProposedCall } from './call.js';
+import { deniedDraft, proposeCall, snapshot, startedDraft, type Call, type ProposedCall } from './call.js';
 import type { TurnContext } from './context.js';
 
 export interface Asked {
@@ -136,14 +136,7 @@ export class Gate {
       use: 'returned',
       index,
     });
-    const end = {
-      state: 'denied',
-      summary: feedback,
-      result: Buffer.from(feedback, 'utf8'),
-      durationMs: null,
-      checkpoint: null,
-    } as const;
-    const finished = await finishedDraft(this.#context, proposed.invocation, end);
+    const finished = await deniedDraft(this.#context, proposed.invocation, feedback);
     await this.#context.append((state) => {
       const now = state.approvals.get(approval.id);
       if (now?.state !== 'rejected') throw settled(now ?? approval);

@@ -15,7 +15,7 @@ import { fingerprint } from '../decisions/fingerprint.js';
 import { lapseDraft } from '../decisions/lapse.js';
 import type { EventDraft } from '../event.js';
 import type { ApprovalState, InvocationFold, TaskState } from '../ledger/state.js';
-import { finishedDraft } from './call.js';
+import { deniedDraft } from './call.js';
 import type { TurnContext } from './context.js';
 
 /** Opens a request for a call of this turn, or takes up the one that waits for the same action; returns its id. */
@@ -62,7 +62,7 @@ export async function useAnswer(
   call: InvocationFold,
   { approval, feedback }: { readonly approval: string; readonly feedback: string },
 ): Promise<boolean> {
-  const denied = await deniedDraft(context, call, feedback);
+  const denied = await deniedDraft(context, call.id, feedback);
   const recorded = await context.append((state) => {
     const now = state.approvals.get(approval);
     if (now?.state === 'approved') return [consumed(context, now, call.id, 'run')];
@@ -76,7 +76,7 @@ export async function refusedByHost(
   context: TurnContext,
   { approval, call, by }: { readonly approval: ApprovalState; readonly call: InvocationFold; by: string },
 ): Promise<void> {
-  const denied = await deniedDraft(context, call, `rejected in ${by}`);
+  const denied = await deniedDraft(context, call.id, `rejected in ${by}`);
   await context.append((state) => {
     const now = state.approvals.get(approval.id);
     if (now?.state !== 'pending') return [];
@@ -99,16 +99,6 @@ async function askedFor(
 async function actionOf({ ledger }: TurnContext, call: InvocationFold) {
   const args = call.args === null ? '' : (await ledger.contents.read(call.args)).toString('utf8');
   return { tool: call.tool, args, cwd: call.cwd };
-}
-
-function deniedDraft(context: TurnContext, call: InvocationFold, reason: string): Promise<EventDraft> {
-  return finishedDraft(context, call.id, {
-    state: 'denied',
-    summary: reason,
-    result: Buffer.from(reason, 'utf8'),
-    durationMs: null,
-    checkpoint: null,
-  });
 }
 
 function consumed(

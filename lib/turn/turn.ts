@@ -21,7 +21,7 @@ import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import {
   endCall,
-  finishedDraft,
+  deniedDraft,
   proposeCall,
   startedDraft,
   type Call,
@@ -133,14 +133,7 @@ export class Turn {
     const index = this.#steps.take('deny');
     if ((await this.#steps.answer({ call, index })) !== undefined) return;
     const proposed = await proposeCall(this.#context, { ...call, mutates: false, paths: [] }, { index });
-    const end = {
-      state: 'denied',
-      summary: reason,
-      result: Buffer.from(reason, 'utf8'),
-      durationMs: null,
-      checkpoint: null,
-    } as const;
-    const finished = await finishedDraft(this.#context, proposed.invocation, end);
+    const finished = await deniedDraft(this.#context, proposed.invocation, reason);
     await this.#context.append(() => [proposed.draft, finished]);
   }
 
