@@ -5,11 +5,11 @@
  * It reads what the library may not read by itself (arguments, environment, clock, fault plan), calls one verb, and is
  * the one place that ends the process. Errors are one sentence on standard error that begins with `git-durable:`.
  */
-import { readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { plannedFaults } from '../lib/git/fault.js';
 import { processFaultActions } from '../lib/git/fault-actions.js';
 import { systemHost } from '../lib/host.js';
+import { packageVersion } from '../lib/package.js';
 import { EXIT, exitCodeOf, sentenceOf, traceOf } from './exit.js';
 import { callersFolder } from './folder.js';
 import { Output } from './output.js';
@@ -38,7 +38,7 @@ async function main(words: readonly string[]): Promise<number> {
 }
 
 async function dispatch(words: readonly string[], output: Output): Promise<number> {
-  const version = ownVersion();
+  const version = packageVersion();
   if (words[0] === '--version') {
     output.line(version);
     return EXIT.done;
@@ -80,12 +80,6 @@ function drained(stream: Writable): Promise<void> {
       resolve();
     });
   });
-}
-
-function ownVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  const found = /"version":\s*"([^"]+)"/.exec(text);
-  return found?.[1] ?? 'unknown';
 }
 
 // What an agent's shared hooks call. It reads its own arguments and ends by itself, without any verb's modules.

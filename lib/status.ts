@@ -2,7 +2,6 @@
  * One look at a work tree, for `status` and for agents: who holds it, what runs, what was interrupted, what waits.
  * A projection of lease, ledgers and processes; it writes nothing.
  */
-import { readFileSync } from 'node:fs';
 import { countWaiting } from './decisions/approval.js';
 import { conflictsInView } from './decisions/conflict.js';
 import { fenceHealth, type FenceHealth } from './fence/health.js';
@@ -13,6 +12,7 @@ import { Ledger } from './ledger/ledger.js';
 import { orphansLeft } from './orphans/find.js';
 import { lookAround } from './orphans/look.js';
 import { distinct, type Orphan } from './orphans/orphan.js';
+import { packageVersion } from './package.js';
 import type { RecoverReport } from './recovery/document.js';
 import { recoveryReport } from './recovery/report.js';
 
@@ -61,7 +61,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
     conflictsInView(storage),
   ]);
   return {
-    version: programVersion(),
+    version: packageVersion(),
     workspace,
     lease: record === null ? null : leaseStatus(storage, record),
     turn: record === null ? null : await turnStatus(storage, record),
@@ -120,11 +120,4 @@ async function turnStatus(storage: Storage, record: LeaseRecord): Promise<TurnSt
     agent: event.agent,
     startedAt: event.at,
   };
-}
-
-function programVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  const parsed: unknown = JSON.parse(text);
-  const isNamed = typeof parsed === 'object' && parsed !== null && 'version' in parsed;
-  return isNamed ? String(parsed.version) : 'unknown';
 }

@@ -4,7 +4,7 @@
  *
  * Nothing outside the system's temporary folder is touched; it needs no repository. Exit 1 when one round fails.
  */
-import { fileURLToPath } from 'node:url';
+import { packageFile, PROGRAMS } from '../../lib/package.js';
 import { usage } from '../arguments.js';
 import { tellFailure, tellRound, tellSeries } from '../drill/report.js';
 import { documentOf, playSeries } from '../drill/series.js';
@@ -16,8 +16,8 @@ const SEEDS = 1_000_000;
 const BAR = 30;
 
 const BUILD = {
-  program: fileURLToPath(new URL('../main.js', import.meta.url)),
-  agent: fileURLToPath(new URL('../drill/agent-entry.js', import.meta.url)),
+  program: PROGRAMS.main,
+  agent: packageFile('dist/program/cli/drill/agent-entry.js'),
 };
 
 export async function run(context: VerbContext): Promise<number> {

@@ -7,11 +7,11 @@
  */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import * as v from 'valibot';
 import { QUESTION_SECONDS, USUAL_SECONDS } from '../../lib/agents/limits.js';
 import { AGENTS, type AgentName } from '../../lib/agents/step.js';
 import { PLUGIN_HOOKS } from '../../lib/agents/plugin-payload.js';
+import { packageFile, PROGRAMS } from '../../lib/package.js';
 
 export type Scope = 'local' | 'shared';
 
@@ -120,11 +120,9 @@ export function handlersOf(agent: 'claude-code' | 'codex', mark: Mark): Readonly
   return Object.fromEntries(Object.entries(EVENTS[agent]).map(handler));
 }
 
-const ENTRY = fileURLToPath(new URL('../hook-entry.js', import.meta.url));
-
 /** Agents hand it to a shell. */
 function commandOf(agent: AgentName, { node, nonce }: Mark): string {
-  if (node !== null) return `${quoted(node)} ${quoted(ENTRY)} ${agent} ${nonce}`;
+  if (node !== null) return `${quoted(node)} ${quoted(PROGRAMS.hook)} ${agent} ${nonce}`;
   return `! command -v git-durable >/dev/null 2>&1 || git-durable hook ${agent} ${nonce}`;
 }
 
@@ -145,7 +143,7 @@ export function markOf(command: string): Mark | null {
   return shared === undefined ? null : { scope: 'shared', nonce: shared, node: null };
 }
 
-const PLUGIN = new URL('../../../hooks/plugin/git-durable.js', import.meta.url);
+const PLUGIN = packageFile('hooks/plugin/git-durable.js');
 const PLACE = /^const INSTALLATION = (.*);$/m;
 const PLUGIN_MARK = new RegExp(`^// git-durable plugin: (local|shared) (${NONCE})\\n`);
 const INSTALLATION = v.pipe(
@@ -156,7 +154,7 @@ const INSTALLATION = v.pipe(
 
 /** The whole plugin file of OpenCode or Kilo. */
 export function pluginText(agent: AgentName, { scope, nonce, node }: Mark): string {
-  const command = node === null ? ['git-durable', 'hook'] : [node, ENTRY];
+  const command = node === null ? ['git-durable', 'hook'] : [node, PROGRAMS.hook];
   const installation = {
     command: [...command, agent, nonce],
     shared: scope === 'shared',

@@ -19,12 +19,13 @@ import { isDurableError } from '../errors.js';
 import { errno } from '../git/disk.js';
 import { splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
+import { packageFile } from '../package.js';
 
 /** Second line of every hook of ours. */
 const MARK = '# git-durable hook:';
 
 const hookText = (name: string): string =>
-  readFileSync(new URL('../../../hooks/git/hook.sh', import.meta.url), 'utf8').replace('@NAME@', name);
+  readFileSync(packageFile('hooks/git/hook.sh'), 'utf8').replace('@NAME@', name);
 
 /** Idempotent; not for a hook that is tracked. */
 export function placeHook(storage: Storage, dir: string, name: string): void {

@@ -4,11 +4,11 @@
  * shim only notes which commands are the turn's own.
  */
 import { delimiter } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Storage } from '../git/storage.js';
+import { packageFile } from '../package.js';
 
 /** The folder that holds the program `git` of the shim. */
-export const SHIM = fileURLToPath(new URL('../../../hooks/git/shim', import.meta.url)).replace(/\/$/, '');
+export const SHIM = packageFile('hooks/git/shim');
 
 /** To be laid over the environment of each child process of the turn; `stageDir` is its staging directory. */
 export function shimEnvironment(

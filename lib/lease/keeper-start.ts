@@ -5,10 +5,10 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { DurableError } from '../errors.js';
 import { errno } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
+import { PROGRAMS } from '../package.js';
 import { AGENT_PIDS, type ProcessIdentity } from './processes.js';
 import type { LeaseToken } from './record.js';
 
@@ -40,10 +40,9 @@ export async function startKeeperProcess(
   token: LeaseToken,
   { agent, endsIdle }: Pick<KeeperParameters, 'agent' | 'endsIdle'>,
 ): Promise<KeeperProcess> {
-  const entry = fileURLToPath(new URL('./keeper-entry.js', import.meta.url));
   const parameters: KeeperParameters = { dir: storage.layout.workTree, token, agent, endsIdle };
   storage.host.faults.hit('keeper.start:spawn:before');
-  const child = spawn(process.execPath, [...NODE_OPTIONS, entry, JSON.stringify(parameters)], {
+  const child = spawn(process.execPath, [...NODE_OPTIONS, PROGRAMS.keeper, JSON.stringify(parameters)], {
     cwd: '/',
     detached: true,
     stdio: 'ignore',

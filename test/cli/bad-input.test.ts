@@ -7,7 +7,7 @@ import { Ledger, openTask } from '../../lib/ledger/ledger.js';
 import { document } from '../helpers/events.js';
 import { openAs } from '../helpers/lease-place.js';
 import { differences, listing } from '../helpers/listing.js';
-import { durable } from '../helpers/program.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 interface Place extends Scratch {
@@ -206,5 +206,5 @@ test('a folder whose path is not UTF-8 is refused with the reason, wherever it i
 });
 
 function commandOf(words: readonly string[]): readonly string[] {
-  return ['-', process.execPath, join(import.meta.dirname, '../../cli/main.js'), ...words];
+  return ['-', process.execPath, PROGRAM, ...words];
 }

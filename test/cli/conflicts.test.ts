@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { leaveConflict } from '../helpers/conflicting.js';
 import { document, type Line } from '../helpers/events.js';
-import { durable } from '../helpers/program.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 interface Listed {
@@ -58,4 +58,4 @@ test('resolve --use-latest writes nothing and frees the path; from inside a turn
 });
 
 const INSIDE = `process.exit(require('node:child_process').spawnSync(process.execPath,
-  [${JSON.stringify(new URL('../../cli/main.js', import.meta.url).pathname)}, 'resolve', process.argv[1], '--use-latest']).status)`;
+  [${JSON.stringify(PROGRAM)}, 'resolve', process.argv[1], '--use-latest']).status)`;

@@ -4,7 +4,7 @@ import test from 'ava';
 import { ALL, commandsIn, isThere, LOCAL_FILES, pathWith, read, SETTINGS } from '../helpers/agent-files.js';
 import { document } from '../helpers/events.js';
 import { differences, listing } from '../helpers/listing.js';
-import { durable } from '../helpers/program.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 interface Init {
@@ -125,7 +125,11 @@ test('hooks of a program that lies elsewhere now are replaced, not doubled, and 
   mkdirSync(copy);
   for (const name of ['dist', 'hooks', 'package.json', 'node_modules'])
     symlinkSync(new URL(`../../../${name}`, import.meta.url), join(copy, name));
-  const elsewhere = ['--preserve-symlinks', '--preserve-symlinks-main', join(copy, 'dist/cli/main.js')];
+  const elsewhere = [
+    '--preserve-symlinks',
+    '--preserve-symlinks-main',
+    join(copy, 'dist/program/cli/main.js'),
+  ];
   const moved = place.run(process.execPath, [...elsewhere, 'init', ...ALL]);
   t.is(moved.code, 0, moved.stderr);
   for (const path of Object.values(LOCAL_FILES)) {
@@ -302,8 +306,7 @@ test('a work tree whose folder may not be written is named, and no file is half 
   place.run('chmod', ['-R', 'a+rwX', place.top]);
   place.run('chmod', ['a-w', join(place.dir, '.claude')]);
   place.run('git', ['config', '--global', 'safe.directory', '*']);
-  const program = new URL('../../cli/main.js', import.meta.url).pathname;
-  const [first, ...rest] = [...asUser, process.execPath, program, 'init', '--agent', 'claude-code'];
+  const [first, ...rest] = [...asUser, process.execPath, PROGRAM, 'init', '--agent', 'claude-code'];
   const ran = place.run(first, rest);
   t.is(ran.code, 1);
   t.regex(ran.stderr, /^git-durable: permission denied on '[^\n]+\.claude[^\n]*\n$/);

@@ -7,7 +7,7 @@ import type { ExecutionContext } from 'ava';
 import { isRecord } from './json.js';
 import type { Ran, Scratch } from './scratch.js';
 
-const ENTRY = fileURLToPath(new URL('../../hooks/hook-entry.js', import.meta.url));
+const ENTRY = fileURLToPath(new URL('../../program/hooks/hook-entry.js', import.meta.url));
 
 export interface Said {
   /** `additionalContext`; empty when nothing was said. */

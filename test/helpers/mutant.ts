@@ -1,4 +1,5 @@
 /** A copy of this build with one thing changed: what a test of the tests runs. */
+import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ export interface Patch {
   readonly replace: string;
 }
 
-/** Returns the program `cli/main.js` of the changed build. */
+/** Returns the program of the changed build. */
 export function mutant(t: Pick<ExecutionContext, 'teardown'>, patches: readonly Patch[]): string {
   const top = mkdtempSync(join(tmpdir(), 'durable-mutant-'));
   t.teardown(() => {
@@ -27,7 +28,9 @@ export function mutant(t: Pick<ExecutionContext, 'teardown'>, patches: readonly 
   cpSync(join(ROOT, 'package.json'), join(top, 'package.json'));
   symlinkSync(realpathSync(join(ROOT, 'node_modules')), join(top, 'node_modules'));
   for (const patch of patches) apply(join(top, 'dist', patch.file), patch);
-  return join(top, 'dist', 'cli', 'main.js');
+  cpSync(join(ROOT, '.build.mjs'), join(top, '.build.mjs'));
+  execFileSync(process.execPath, [join(top, '.build.mjs')]);
+  return join(top, 'dist/program/cli/main.js');
 }
 
 /** How often what a patch replaces occurs in this build. */

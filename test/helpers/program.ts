@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
 import type { Ran, RunOptions, Scratch } from './scratch.js';
 
-/** `dist/cli/main.js` of this build. */
-export const PROGRAM = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+/** `dist/program/cli/main.js` of this build. */
+export const PROGRAM = fileURLToPath(new URL('../../program/cli/main.js', import.meta.url));
 
 /** Runs `durable ...args` in the scratch work tree. */
 export function durable(place: Scratch, args: readonly string[], options: RunOptions = {}): Ran {

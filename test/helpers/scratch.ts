@@ -87,11 +87,12 @@ export function scratchAt(top: string, options: ScratchOptions = {}): Scratch {
       maxBuffer: 1 << 30,
       ...(more.input === undefined ? {} : { input: more.input }),
     });
+    const failed = child.error !== undefined && !isUnread(child.error) ? String(child.error) : null;
     return {
       code: child.status,
       signal: child.signal,
-      stdout: child.error === undefined ? child.stdout.toString('utf8') : '',
-      stderr: child.error === undefined ? child.stderr.toString('utf8') : String(child.error),
+      stdout: failed === null ? child.stdout.toString('utf8') : '',
+      stderr: failed ?? child.stderr.toString('utf8'),
     };
   };
   const git = (...args: string[]): string => {
@@ -113,6 +114,9 @@ export function scratchAt(top: string, options: ScratchOptions = {}): Scratch {
   }
   return { dir, top, env, git, run, write };
 }
+
+/** A program may end without having read all of its input. */
+const isUnread = (error: Error): boolean => 'code' in error && error.code === 'EPIPE';
 
 function scratchEnv(home: string): Record<string, string> {
   const env: Record<string, string> = {
