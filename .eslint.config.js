@@ -43,7 +43,7 @@ const oneWriter = [
 
 const heavy = (...allowed) =>
   [
-    { name: 'yargs', message: 'yargs is for cli/ only: it doubles the start of a hook' },
+    { name: 'yargs', message: 'yargs is for cli/help.ts only: it doubles the start of a verb' },
     { name: 'fs-extra', message: 'fs-extra is for install paths only' },
     {
       name: 'isomorphic-git',

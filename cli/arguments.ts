@@ -1,64 +1,82 @@
-/** Parsed arguments, read by name with their type: the parser has refused unknown ones before. */
+/** A verb's arguments, read by name with their type: `scan` has refused unknown ones before. */
 import { DurableError } from '../lib/errors.js';
+import type { VerbDefinition } from './verb.js';
+
+interface Given {
+  readonly name: string;
+  readonly value: string | null;
+}
 
 export class Arguments {
-  readonly #values: Readonly<Record<string, unknown>>;
+  readonly #verb: VerbDefinition;
+  readonly #options: readonly Given[];
+  readonly #words: readonly string[];
 
-  readonly #help: string;
-
-  constructor(values: Readonly<Record<string, unknown>>, verb: string) {
-    this.#values = values;
-    this.#help = `type 'durable ${verb} --help'`;
+  /** `words`: the positional ones, in the order of the verb's table. */
+  constructor(verb: VerbDefinition, options: readonly Given[], words: readonly string[]) {
+    this.#verb = verb;
+    this.#options = options;
+    this.#words = words;
   }
 
   flag(name: string): boolean {
-    return this.#last(name) === true;
+    return this.#options.some((option) => option.name === name);
   }
 
-  /** The option's text, null when it was not given. */
+  /** The option's or the positional word's text, null when it was not given. Of an option given twice the last counts. */
   text(name: string): string | null {
-    const value = this.#last(name);
-    return typeof value === 'string' ? value : null;
+    return this.all(name).at(-1) ?? this.#positional(name)[0] ?? null;
   }
 
-  /** A text that the parser has demanded. */
+  /** A text that the table demands. */
   required(name: string): string {
     const value = this.text(name);
-    if (value === null || value === '') throw usage(`${name.toUpperCase()} must not be empty; ${this.#help}`);
+    if (value === null || value === '')
+      throw usage(`${name.toUpperCase()} must not be empty; ${this.#help()}`);
     return value;
   }
 
   /** A whole number from `least` up, null when it was not given. */
   count(name: string, least = 0): number | null {
-    const value = this.#last(name);
-    if (value === undefined) return null;
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value;
-    throw usage(`--${name} takes a whole number from ${String(least)} up; ${this.#help}`);
+    const value = this.#number(name);
+    if (value === null || (Number.isSafeInteger(value) && value >= least)) return value;
+    throw usage(`--${name} takes a whole number from ${String(least)} up; ${this.#help()}`);
   }
 
   /** Seconds, with a fraction, null when it was not given. */
   seconds(name: string): number | null {
-    const value = this.#last(name);
-    if (value === undefined) return null;
-    if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
-    throw usage(`--${name} takes a number of seconds; ${this.#help}`);
+    const value = this.#number(name);
+    if (value === null || (Number.isFinite(value) && value >= 0)) return value;
+    throw usage(`--${name} takes a number of seconds; ${this.#help()}`);
   }
 
   /** Every value of an option that may be given more than once, in the order given. */
   all(name: string): string[] {
-    const value = this.#values[name];
-    return (Array.isArray(value) ? value : [value]).filter((word) => typeof word === 'string');
+    return this.#options.flatMap((option) =>
+      option.name === name && option.value !== null ? [option.value] : [],
+    );
   }
 
-  words(name: string): string[] {
-    const value = this.#values[name];
-    return Array.isArray(value) ? value.filter((word) => typeof word === 'string') : [];
+  /** The words of a positional one that takes many. */
+  words(name: string): readonly string[] {
+    return this.#positional(name);
   }
 
-  /** Of an option given twice the last one counts. */
-  #last(name: string): unknown {
-    const value = this.#values[name];
-    return Array.isArray(value) ? (value.at(-1) as unknown) : value;
+  #positional(name: string): readonly string[] {
+    const { positionals } = this.#verb;
+    const at = positionals.findIndex((positional) => positional.name === name);
+    if (at === -1) return [];
+    return positionals[at]?.many === true ? this.#words.slice(at) : this.#words.slice(at, at + 1);
+  }
+
+  #number(name: string): number | null {
+    const text = this.text(name);
+    if (text === null) return null;
+    return text.trim() === '' ? Number.NaN : Number(text);
+  }
+
+  #help(): string {
+    return `type 'durable ${this.#verb.name} --help'`;
   }
 }
 

@@ -45,12 +45,15 @@ async function dispatch(words: readonly string[], output: Output): Promise<numbe
   }
   const { VERBS } = await import('./verbs.js');
   const { parse } = await import('./parse.js');
-  const parsed = parse(words, VERBS, process.stdout.isTTY ? process.stdout.columns : WITHOUT_TERMINAL);
+  const parsed = parse(words, VERBS);
   if (parsed.kind === 'help') {
-    output.line(parsed.text);
+    const { helpOf } = await import('./help.js');
+    output.line(
+      await helpOf(parsed.verb, VERBS, process.stdout.isTTY ? process.stdout.columns : WITHOUT_TERMINAL),
+    );
     return EXIT.done;
   }
-  if (parsed.arguments.flag('version')) {
+  if (parsed.kind === 'version') {
     output.line(version);
     return EXIT.done;
   }

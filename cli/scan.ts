@@ -1,6 +1,6 @@
 /**
- * The command line held to its verb before the parser reads it: each wrong word is refused by itself, as it was written, with
- * what to type. (The parser names an option without its dashes, and a missing word before a wrong one.)
+ * The command line sorted into options and words, and held to its verb: each wrong word is refused by itself, as it was
+ * written, with what to type.
  */
 import { usage } from './arguments.js';
 import type { OptionDefinition, VerbDefinition } from './verb.js';
@@ -8,9 +8,10 @@ import { GLOBAL_OPTIONS } from './verbs.js';
 
 type Options = ReadonlyMap<string, OptionDefinition>;
 
-interface GivenOption {
+export interface GivenOption {
   /** As it was written, without its value. */
   readonly word: string;
+  /** As the verb's table has it, also where its letter was written. */
   readonly name: string;
   /** What is joined to it (`--name=value`, `-n5`), or the word after it; null when there is none. */
   readonly value: string | null;
@@ -24,8 +25,13 @@ interface Given {
 
 const FLAG: OptionDefinition = { type: 'boolean', describe: '' };
 
+export interface Scanned extends Given {
+  /** Null where help or the version is asked for and no verb is named. */
+  readonly verb: VerbDefinition | null;
+}
+
 /** `words`: those before `--`. Throws 'usage' for the first that is wrong. */
-export function scan(words: readonly string[], verbs: readonly VerbDefinition[], hasRest: boolean): void {
+export function scan(words: readonly string[], verbs: readonly VerbDefinition[], hasRest: boolean): Scanned {
   const given = sort(words, optionsOf(verbs));
   const [name, ...free] = given.free;
   const isHelp = given.options.some((option) => option.name === 'help');
@@ -33,13 +39,19 @@ export function scan(words: readonly string[], verbs: readonly VerbDefinition[],
     const isAnswered = isHelp || given.options.some((option) => option.name === 'version');
     for (const option of given.options) checkOption(option, optionsOf([]), 'durable');
     if (!isAnswered) throw usage("name a verb; type 'durable --help'");
-    return;
+    return { ...given, verb: null };
   }
   const verb = verbs.find((one) => one.name === name);
   if (verb === undefined) throw usage(`there is no verb '${name}'; type 'durable --help'`);
   const own = optionsOf([verb]);
   for (const option of given.options) checkOption(option, own, `durable ${verb.name}`);
   if (!isHelp) checkWords(verb, free, hasRest);
+  return { verb, options: given.options.map((option) => unabbreviated(option, verb)), free };
+}
+
+function unabbreviated(given: GivenOption, { options }: VerbDefinition): GivenOption {
+  const [name] = Object.entries(options).find(([, { alias }]) => alias === given.name) ?? [given.name];
+  return { ...given, name };
 }
 
 function optionsOf(verbs: readonly VerbDefinition[]): Options {

@@ -17,20 +17,21 @@ test('--version prints the version of the package, before and after a verb', (t)
   }
 });
 
-test('--version loads neither yargs nor the library of objects', (t) => {
-  const place = scratch(t, { repository: false });
+test('only help loads yargs, and no verb loads the library of objects before it is asked to', (t) => {
+  const place = scratch(t);
   const tell =
     'export const resolve = async (name, context, next) => { const found = await next(name, context); process._rawDebug(found.url); return found; }';
   const hook = `import { register } from 'node:module'; register(${JSON.stringify(`data:text/javascript,${tell}`)});`;
-  const loaded = place.run(process.execPath, [
-    '--import',
-    `data:text/javascript,${hook}`,
-    PROGRAM,
-    '--version',
-  ]);
-  t.is(loaded.code, 0);
-  t.regex(loaded.stderr, /cli\/output\.js/);
-  t.notRegex(loaded.stderr, /yargs|isomorphic-git|fs-extra|valibot/);
+  const loaded = (...words: string[]): string => {
+    const ran = place.run(process.execPath, ['--import', `data:text/javascript,${hook}`, PROGRAM, ...words]);
+    t.is(ran.code, 0);
+    return ran.stderr;
+  };
+  t.regex(loaded('--help'), /program\/help-\w+\.js/);
+  for (const verb of ['--version', 'status', 'checkpoint']) {
+    t.regex(loaded(verb), /program\/cli\/main\.js/);
+    t.notRegex(loaded(verb), /program\/help-|yargs|isomorphic-git|fs-extra/);
+  }
 });
 
 const WRONG: readonly (readonly [words: readonly string[], says: RegExp])[] = [

@@ -100,7 +100,7 @@ test('storage does not know the domain above it', (t) => {
 });
 
 const HEAVY: Readonly<Record<string, RegExp>> = {
-  yargs: /^cli\//,
+  yargs: /^cli\/help\.ts$/,
   'fs-extra': /^(?:cli|hooks)\/.*install|^cli\/verbs\/(?:un)?init|^cli\/drill\//,
   'isomorphic-git': /^lib\/git\//,
   'jsonc-parser': /^hooks\/agents\//,
