@@ -51,6 +51,7 @@ const BY_ERROR: { readonly [C in ErrorCode]: ExitCode } = {
   'replay-diverged': EXIT.failed,
   'invocation-in-doubt': EXIT.attention,
   'agent-file': EXIT.failed,
+  undelivered: EXIT.refused,
   conflict: EXIT.failed,
   'conflict-open': EXIT.attention,
   'path-outside': EXIT.usage,

@@ -4,7 +4,7 @@
  *
  * Exit code 0 always, since an agent takes another one for an error of the hook: a refusal is said in the answer. Where the
  * payload cannot be read, or the gate fails before a tool that may change files, the tool is refused; after a tool nothing
- * is, and what went wrong is one line on standard error. Outside of a repository it does nothing.
+ * is: what cannot be recorded is kept (lib/agents/report.ts), and what went wrong is one line on standard error. Outside of a repository it does nothing.
  *
  * The agent's process is, in this order: DURABLE_AGENT_PID (a plugin says it), CLAUDE_PID, the nearest ancestor that is no shell.
  */
@@ -14,6 +14,7 @@ import { answerWithin } from '../lib/agents/limits.js';
 import { effectOf } from '../lib/agents/tools.js';
 import { AGENTS, PASS, type AgentName, type Reply, type Step } from '../lib/agents/step.js';
 import { takeStep } from '../lib/agents/gate.js';
+import { isReport, report } from '../lib/agents/report.js';
 import { recordSeen } from '../lib/agents/seen.js';
 import { TRANSLATIONS } from '../lib/agents/translate.js';
 import { hasCode, messageOf } from '../lib/errors.js';
@@ -52,12 +53,12 @@ async function answerTo(agent: AgentName, payload: string): Promise<string> {
     const why = `git-durable does not understand what ${agent} says of this call; nothing ran. To go on without records, take its hooks out`;
     return BEFORE_TOOL.test(payload) ? encode('before-tool', { kind: 'deny', reason: why }) : '';
   }
-  return step === null ? '' : encode(step.kind, await replied(agent, step));
+  return step === null ? '' : encode(step.kind, await replied(agent, step, payload));
 }
 
-async function replied(agent: AgentName, step: Step): Promise<Reply> {
+async function replied(agent: AgentName, step: Step, payload: string): Promise<Reply> {
   try {
-    return await inRepository(agent, step);
+    return await inRepository(agent, step, payload);
   } catch (error) {
     if (hasCode(error, 'not-a-repository') || hasCode(error, 'bare-repository')) return PASS;
     note(messageOf(error));
@@ -69,12 +70,17 @@ async function replied(agent: AgentName, step: Step): Promise<Reply> {
   }
 }
 
-async function inRepository(agent: AgentName, step: Step): Promise<Reply> {
+async function inRepository(agent: AgentName, step: Step, payload: string): Promise<Reply> {
   const host = systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
   const storage = await openStorage(step.cwd ?? process.cwd(), host);
   try {
     noteSeen(storage, agent);
-    const reply = takeStep(storage, { agent, process: agentProcess() }, step);
+    const by = { agent, process: agentProcess(isReport(step)) };
+    if (isReport(step)) {
+      const leftMs = answerWithin(agent, step, storage.settings.hookLimitMs) - performance.now();
+      return await report(storage, { by, step, payload }, { leftMs, note });
+    }
+    const reply = takeStep(storage, by, step);
     if (step.kind !== 'before-tool' || effectOf(agent, step.tool, step.input) === 'reads') return await reply;
     return await inTime(reply, answerWithin(agent, step, storage.settings.hookLimitMs));
   } finally {
@@ -109,10 +115,12 @@ const LATE: Reply = {
     "git-durable refused this call, and nothing ran: it was not on record within the time limit of the hook (durable.hookLimit, or the agent's own). See what holds it up with: git durable status",
 };
 
-function agentProcess(): ProcessIdentity {
+/** A report may come from a hook that has outlived its agent. Errors: with `orDead` false where the agent is not found. */
+function agentProcess(orDead: boolean): ProcessIdentity {
   const said = Number(process.env['DURABLE_AGENT_PID'] ?? process.env['CLAUDE_PID'] ?? 0);
   let entry = entryOf(said > 0 ? said : process.ppid);
   while (said === 0 && entry !== null && SHELL.test(commandOf(entry.pid))) entry = entryOf(entry.parent);
+  if (entry === null && orDead) return { pid: said, start: '' };
   if (entry === null) throw new Error('the process of the agent is not found');
   return { pid: entry.pid, start: entry.start };
 }

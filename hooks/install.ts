@@ -11,7 +11,7 @@
  * Caveat: the objects that only our refs reached go when git next collects garbage.
  */
 import { existsSync, lstatSync, rmdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import fsExtra from 'fs-extra';
 import { diskError, errno, namesIn } from '../lib/git/disk.js';
 import { NOTES_REF } from '../lib/decisions/note.js';
@@ -21,7 +21,9 @@ import { configLeft } from '../lib/fence/config.js';
 import { lockLeft } from '../lib/fence/index-lock.js';
 import { hooksLeft, installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
+import { inboxFiles } from '../lib/agents/inbox.js';
 import type { AgentName } from '../lib/agents/step.js';
+import { DurableError } from '../lib/errors.js';
 import { installAgents, planAgents, uninstallAgents, type AgentChange } from './install-agents.js';
 import { followRewrites, forgetRewrites } from './rewrite-ref.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
@@ -99,7 +101,10 @@ const SHARED = ['hooks', 'journal', 'tickets', 'claims', 'torn', 'inbox', 'cache
 const NAMESPACES = ['refs/durable/', 'refs/durable-remote/'];
 const FOLDERS = ['refs/durable', 'refs/durable-remote'];
 
-/** Errors: 'lease-held' while a turn or an operation is open, 'lease-unproven' when nobody knows, 'git-failed', the disk's. */
+/**
+ * Errors: 'lease-held' while a turn or an operation is open, 'lease-unproven' when nobody knows, 'undelivered' where the inbox of
+ * the last work tree is not empty and no purge was asked for, 'git-failed', the disk's.
+ */
 export async function uninstall(
   storage: Storage,
   options: { readonly purge: boolean },
@@ -107,6 +112,7 @@ export async function uninstall(
   const { layout } = storage;
   const others = otherWorkTrees(storage);
   const dead = await deadHolders(storage, options.purge);
+  if (others.length === 0 && !options.purge) refuseUndelivered(storage);
   // A dead holder could not take its own gc.pid away.
   for (const record of dead) dropMaintenance(storage, record.holder.pid);
   // Nothing of ours is left afterwards that could take a dead turn's lock away.
@@ -122,6 +128,15 @@ export async function uninstall(
   if (others.length === 0) residue.push(...(await hooksLeft(storage)), ...(await configLeft(storage)));
   if (options.purge) residue.push(...listRefs(storage).keys(), ...refFolders(storage));
   return { removed, restored: agents.restored, others, residue: [...new Set(residue)] };
+}
+
+/** With the refs that stay it would be the only record of what an agent told; a purge takes that too. */
+function refuseUndelivered(storage: Storage): void {
+  const files = inboxFiles(storage);
+  const [oldest] = files;
+  if (oldest === undefined) return;
+  const { since, path } = oldest;
+  throw new DurableError('undelivered', { count: files.length, since, folder: dirname(path) });
 }
 
 /** A purge takes every work tree's refs, so any live holder refuses it; else this work tree's own does. */

@@ -16,6 +16,8 @@ import { join } from 'node:path';
 import { hasCode, isDurableError, type DurableError } from './errors.js';
 import { CONTENTS_PREFIX } from './git/contents.js';
 import { entriesOf } from './git/loose-refs.js';
+import { deliverAll } from './agents/gate.js';
+import { inboxFiles, readPayload, type InboxFile } from './agents/inbox.js';
 import type { Storage } from './git/storage.js';
 import { fenceHealth } from './fence/health.js';
 import { healFences } from './fence/heal.js';
@@ -24,10 +26,11 @@ import { leaseOf, isDamage, LEASE_PREFIX, leaseRef, newestRecord, readLease } fr
 import { workspaceId } from './lease/workspace.js';
 import { newestContents } from './ledger/contents-mend.js';
 import { Ledger, listTasks } from './ledger/ledger.js';
+import { quantity } from './quantity.js';
 import { recoveryReport } from './recovery/report.js';
 
 export interface Problem {
-  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted', 'not-writable', or one of hooks/installed-agents.ts. */
+  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted', 'not-writable', 'inbox', or one of hooks/installed-agents.ts. */
   readonly code: string;
   readonly detail: string;
   /** What to type; '' where nothing is known to help. */
@@ -46,7 +49,7 @@ type Check = (storage: Storage, look: Look) => Promise<Problem[]>;
 /** Writes nothing. Never throws for what it finds. */
 export async function diagnose(storage: Storage, look: Look): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const check of [writable, damagedLeases, ledgers, locks, fence, interrupted])
+  for (const check of [writable, damagedLeases, ledgers, locks, fence, inbox, interrupted])
     problems.push(...(await looked(check, storage, look)));
   // What one check could not look past, another one may have met as well.
   return [...new Map(problems.map((one) => [`${one.code} ${one.detail}`, one])).values()];
@@ -67,6 +70,10 @@ export async function mend(storage: Storage): Promise<string[]> {
     const mended = await mendContents(storage, ref.slice(CONTENTS_PREFIX.length));
     if (mended) done.push(`put '${ref}' back to its newest commit`);
   }
+  const { appended, late } = await deliverAll(storage);
+  if (appended > 0) done.push(`recorded ${quantity(appended, 'report')} of agents from the inbox`);
+  if (late.length > 0)
+    done.push(`set ${quantity(late.length, 'report')} aside that came too late for their turn`);
   return done;
 }
 
@@ -258,6 +265,31 @@ async function fence(storage: Storage): Promise<Problem[]> {
   const { problems } = fenceHealth(storage, current?.record.state === 'held' ? current.record : null);
   // What a lock or a hook needs stands in its sentence: no verb helps with a file that is somebody else's.
   return problems.map((detail) => ({ code: 'fence', detail, fix: '' }));
+}
+
+/** What agents told and nobody could record: what waits, what is too late for its turn, and what cannot be read. */
+function inbox(storage: Storage): Promise<Problem[]> {
+  const files = inboxFiles(storage);
+  const late = files.filter(({ isLate }) => isLate);
+  const waiting = files.filter((file) => !file.isLate && readPayload(file) !== null);
+  const unread = files.filter((file) => !late.includes(file) && !waiting.includes(file));
+  return Promise.resolve([
+    ...kept(late, 'too late for their turn, kept whole', 'when you have read them, remove them'),
+    ...kept(waiting, 'not on record yet, kept whole', FIX),
+    ...kept(
+      unread,
+      'not written to their end, or by a newer program, left',
+      'look at them, then remove them',
+    ),
+  ]);
+}
+
+function kept(files: readonly InboxFile[], how: string, fix: string): Problem[] {
+  const [oldest] = files;
+  if (oldest === undefined) return [];
+  const number = quantity(files.length, 'report');
+  const detail = `${number} of agents, the oldest of ${oldest.since}, ${how}: '${oldest.path}'`;
+  return [{ code: 'inbox', detail, fix }];
 }
 
 async function interrupted(storage: Storage): Promise<Problem[]> {

@@ -6,6 +6,8 @@
  * package too (the brand is a registered symbol).
  */
 
+import { quantity } from './quantity.js';
+
 /** Who holds something: enough to name it to a person and to a program. */
 export interface HolderSummary {
   readonly agent: string;
@@ -60,6 +62,8 @@ export interface ErrorFields {
   // agents
   /** A file of an agent's that is left as it is; `todo`: what to type, or mend. */
   'agent-file': { path: string; why: string; todo: string };
+  /** Reports of agents that are on record nowhere: how many, since when (ISO 8601), and the folder that has them. */
+  undelivered: { count: number; since: string; folder: string };
   // files
   /** `conflict`: the id under which it is recorded, null when nothing was. */
   conflict: { path: string; expected: string | null; now: string | null; conflict: string | null };
@@ -218,6 +222,8 @@ const SENTENCES: Sentences = {
   'invocation-in-doubt': (f) =>
     `nobody knows whether '${f.tool}' (${f.summary}, invocation ${f.invocation}) had its effect; decide: retry, accept or ask`,
   'agent-file': (f) => `'${f.path}' is left as it is, since ${f.why}; ${f.todo}`,
+  undelivered: (f) =>
+    `${quantity(f.count, 'report')} of agents, the oldest of ${f.since}, could not be recorded and would be lost with '${f.folder}'; type 'git durable doctor --fix', read what stays there and remove it, or type 'git durable uninstall --purge'`,
   conflict: (f) =>
     `'${f.path}' changed since it was read (expected ${f.expected ?? 'no file'}, found ${f.now ?? 'no file'}); ${f.conflict === null ? 'read it again, then write' : `both versions are kept: type 'git durable conflicts ${f.conflict}'`}`,
   'conflict-open': (f) =>

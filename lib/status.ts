@@ -2,6 +2,7 @@
  * One look at a work tree, for `status` and for agents: who holds it, what runs, what was interrupted, what waits.
  * A projection of lease, ledgers and processes; it writes nothing.
  */
+import { inboxFiles } from './agents/inbox.js';
 import { countWaiting } from './decisions/approval.js';
 import { conflictsInView } from './decisions/conflict.js';
 import { fenceHealth, type FenceHealth } from './fence/health.js';
@@ -26,6 +27,8 @@ export interface Status {
   readonly approvals: number;
   readonly conflicts: number;
   readonly orphans: number;
+  /** Reports of agents that are on record nowhere (lib/agents/inbox.ts), of all work trees; `since`: the oldest, null for none. */
+  readonly inbox: { readonly count: number; readonly since: string | null };
   readonly fence: FenceHealth;
 }
 
@@ -69,8 +72,14 @@ export async function readStatus(storage: Storage): Promise<Status> {
     approvals,
     conflicts: conflicts.filter(({ isOpen }) => isOpen).length,
     orphans: distinct([...report.interrupted.flatMap((turn) => turn.orphans), ...left]).length,
+    inbox: inboxStatus(storage),
     fence: fenceHealth(storage, record),
   };
+}
+
+function inboxStatus(storage: Storage): Status['inbox'] {
+  const files = inboxFiles(storage);
+  return { count: files.length, since: files[0]?.since ?? null };
 }
 
 /** The lease of this work tree when it is held, with what `lease` shows besides. */

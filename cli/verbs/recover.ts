@@ -11,6 +11,7 @@ import type {
   RepairAction,
   RepairResult,
 } from '../../lib/recovery/document.js';
+import { deliverAll } from '../../lib/agents/gate.js';
 import type { TurnsAround } from '../../lib/recovery/report.js';
 import type { Repository } from '../../lib/repository.js';
 import { displayPath } from '../../lib/git/path.js';
@@ -85,6 +86,8 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
   const done = await output.progress('repairing', () =>
     repository.recover({ action, takeOver, ...(turn === null ? {} : { turn }) }),
   );
+  // What came too late for the turn is said in its record.
+  await deliverAll(repository.storage);
   noteLeftAlone(output, done);
   const { restored, removed, checkpoint, kept, uncovered, uncoveredCount } = done;
   output.result(

@@ -4,6 +4,7 @@ import type { Status } from '../../lib/status.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
 import type { Cell, Output } from '../output.js';
+import { quantity } from '../../lib/quantity.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
@@ -22,7 +23,7 @@ export async function run(context: VerbContext): Promise<number> {
 
 /** The field names are a contract. */
 function documentOf(status: Status, version: string): unknown {
-  const { workspace, lease, turn, interrupted, approvals, conflicts, orphans, fence } = status;
+  const { workspace, lease, turn, interrupted, approvals, conflicts, orphans, inbox, fence } = status;
   return {
     version,
     workspace,
@@ -49,6 +50,7 @@ function documentOf(status: Status, version: string): unknown {
     approvals,
     conflicts,
     orphans,
+    inbox,
     fence,
   };
 }
@@ -75,6 +77,10 @@ function describe(output: Output, status: Status): void {
   rows.push(['approvals', counted(status.approvals, 'pending')]);
   rows.push(['conflicts', counted(status.conflicts, 'open')]);
   rows.push(['orphans', counted(status.orphans, 'still running')]);
+  if (status.inbox.since !== null) {
+    const text = `${quantity(status.inbox.count, 'report')} of agents, not on record, since ${status.inbox.since}`;
+    rows.push(['inbox', { text, style: 'yellow' }]);
+  }
   rows.push(['fence', fence.mode]);
   for (const problem of fence.problems) rows.push([{ text: 'problem', style: 'yellow' }, problem]);
   output.table(rows);
@@ -88,7 +94,7 @@ function nextCommand(status: Status): string {
   if (status.interrupted.length > 0) return 'git durable recover';
   if (status.approvals > 0) return 'git durable approvals';
   if (status.conflicts > 0) return 'git durable conflicts';
-  if (status.fence.problems.length > 0) return 'git durable doctor';
+  if (status.fence.problems.length > 0 || status.inbox.count > 0) return 'git durable doctor';
   if (status.orphans > 0) return 'git durable orphans';
   if (status.lease === null) return 'git durable run -- CMD';
   return status.turn === null ? 'git durable lease' : `git durable log --turn ${status.turn.id}`;

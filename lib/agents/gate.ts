@@ -12,11 +12,11 @@
  *
  * A turn belongs to the agent's session and process both: a session that is resumed after a crash has the same id and another
  * process. Subagents have both, and share the turn. Steps arrive in processes of their own, so all that is known between
- * two of them stands in the ledger and the lease. Caveat: what an agent read before is not known here, so its writes are
+ * two of them stands in the ledger and the lease, and what could not be recorded, in the inbox (deliver.ts). Caveat: what an agent read before is not known here, so its writes are
  * not held to it.
  */
 import { resolve } from 'node:path';
-import { hasCode, isDurableError, messageOf } from '../errors.js';
+import { DurableError, hasCode, isDurableError, messageOf } from '../errors.js';
 import { argsText, fingerprint } from '../decisions/fingerprint.js';
 import { lapsedFor, standingFor } from '../decisions/approval.js';
 import type { Storage } from '../git/storage.js';
@@ -33,6 +33,7 @@ import type { TurnEnd } from '../turn/end.js';
 import { allowedByHost } from '../turn/question.js';
 import { startTurn } from '../turn/start.js';
 import type { Turn } from '../turn/turn.js';
+import { deliverInbox, type Delivered } from './deliver.js';
 import { knownText } from './known.js';
 import { answerWithin, isBrief } from './limits.js';
 import { callOf, ownTurn, type AgentProcess } from './own-turn.js';
@@ -46,6 +47,25 @@ import { effectOf, insideTree } from './tools.js';
  * others what is no reason to refuse. A refusal is a reply.
  */
 export async function takeStep(storage: Storage, by: AgentProcess, step: Step): Promise<Reply> {
+  // What this agent told before, and nobody could record, comes first.
+  await deliverAll(storage, by.process);
+  return taken(storage, by, step);
+}
+
+/**
+ * Takes in what lies in the inbox of this work tree, whoever told it; with `of` what this process did. What cannot be taken in
+ * yet stays, and holds nothing up.
+ */
+export async function deliverAll(storage: Storage, of?: AgentProcess['process']): Promise<Delivered> {
+  try {
+    return await deliverInbox(storage, taken, of);
+  } catch (error) {
+    if (!isDurableError(error)) throw error;
+    return { appended: 0, late: [] };
+  }
+}
+
+async function taken(storage: Storage, by: AgentProcess, step: Step): Promise<Reply> {
   const gate = new AgentGate(storage, by);
   switch (step.kind) {
     case 'session-start':
@@ -147,10 +167,13 @@ class AgentGate {
   async afterTool(step: StepOf<'after-tool'>): Promise<Reply> {
     const own = await ownTurn(this.#storage, this.#by, step.session);
     const { key } = callOf(this.#storage, step);
-    if (own === null || key === undefined) return PASS;
-    const { turn } = await own.context.ledger.state();
-    const call = turn?.invocations.find((one) => one.key === key);
-    if (call?.state === 'started') await allowedByHost(own.context, call, this.#by.agent);
+    const call = (await own?.context.ledger.state())?.turn?.invocations.find((one) => one.key === key);
+    if (own === null || key === undefined || call === undefined) {
+      // A call that only read is no loss; what wrote, wrote under a turn that is over, or without a record.
+      if (effectOf(this.#by.agent, step.tool, step.input) === 'reads') return PASS;
+      throw new DurableError('not-found', { what: 'call on record in an open turn', id: step.call ?? '' });
+    }
+    if (call.state === 'started') await allowedByHost(own.context, call, this.#by.agent);
     await own.turn.endCall(key, {
       state: step.isFailed ? 'failed' : 'finished',
       summary: step.isFailed ? step.result : '',
@@ -163,8 +186,21 @@ class AgentGate {
 
   async end(step: Step, end: TurnEnd): Promise<Reply> {
     const turn = await this.#ownTurn(step.session);
+    if (turn === null) await this.#refuseLost(step);
     await turn?.finish(isBrief(this.#by.agent, step) ? { ...end, checkpoint: false } : end);
     return PASS;
+  }
+
+  /** The end of a turn that somebody else has ended as interrupted. Any other end without a turn says nothing. */
+  async #refuseLost({ session }: Step): Promise<void> {
+    const workspace = workspaceId(this.#storage, { create: false });
+    const last = workspace === null ? null : await readLease(this.#storage, leaseOf(workspace));
+    if (last?.record.task == null) return;
+    const { turn } = await Ledger.open(this.#storage, last.record.task).state();
+    if (turn?.started.event.session !== session || turn.started.event.holder.pid !== this.#by.process.pid)
+      return;
+    if (turn.state === 'interrupted' || turn.state === 'recovered')
+      throw new DurableError('turn-closed', { turn: turn.id, state: turn.state });
   }
 
   async #open(turn: Turn, call: Call, paths: readonly IntendedPath[] | null): Promise<Reply> {
@@ -251,7 +287,8 @@ class AgentGate {
     const { interrupted } = await recoveryReport(this.#storage);
     const kept: RepairResult[] = [];
     for (const { turn } of interrupted) kept.push(await repair(this.#storage, { action: 'keep', turn }));
-    return knownText(interrupted, kept, await standingApprovals(this.#storage));
+    const { late } = await deliverAll(this.#storage);
+    return knownText(interrupted, kept, { approvals: await standingApprovals(this.#storage), late });
   }
 }
 

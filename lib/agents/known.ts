@@ -18,13 +18,16 @@ const MOST = 40;
 const LONGEST_LINE = 300;
 const MOST_TEXT = 8000;
 
-/** `kept`: the repairs that recorded the verdicts; no byte was changed by them. Null when there is nothing to know. */
+/**
+ * `kept`: the repairs that recorded the verdicts; no byte was changed by them. `late`: files of the inbox whose turn is over.
+ * Null when there is nothing to know.
+ */
 export function knownText(
   turns: readonly InterruptedTurn[],
   kept: readonly RepairResult[],
-  approvals: readonly KnownApproval[],
+  { approvals, late }: { readonly approvals: readonly KnownApproval[]; readonly late: readonly string[] },
 ): string | null {
-  const lines = [...interruptedLines(turns, kept), ...approvalLines(approvals)];
+  const lines = [...interruptedLines(turns, kept), ...lateLines(late), ...approvalLines(approvals)];
   return lines.length === 0 ? null : bounded(lines);
 }
 
@@ -51,6 +54,14 @@ function turnLines(turn: InterruptedTurn): string[] {
     ...(turn.gitStatusMatches
       ? []
       : [`git status does not agree on: ${turn.drift.slice(0, MOST).join(', ')}`]),
+  ];
+}
+
+function lateLines(late: readonly string[]): string[] {
+  if (late.length === 0) return [];
+  return [
+    'git-durable: an agent told how a call or a turn ended, too late for its turn; its words are kept in the git dir:',
+    ...listed(late, (name) => `durable/inbox/${name}`),
   ];
 }
 

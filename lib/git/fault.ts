@@ -85,6 +85,10 @@ export const SITES = [
   'agent.record', // what an agent's file was, before it is edited
   'agent.file', // hooks of ours in an agent's file, or out of it again
   'agent.seen', // a hook of ours fired
+  // lib/agents/inbox
+  'inbox.write', // what an agent told of and nobody could record, kept whole
+  'inbox.aside', // its turn is over: it waits for a person
+  'inbox.drop', // it is on record
 ] as const;
 
 export type Site = (typeof SITES)[number];

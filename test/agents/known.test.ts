@@ -42,8 +42,8 @@ test('what an agent is told stays short however much there is, and says where th
   };
   const answered = Array.from({ length: 100 }, () => one);
   const waiting = answered.map((approval) => ({ ...approval, state: 'pending' }));
-  const told = knownText([], [], [...answered, ...waiting]) ?? '';
+  const told = knownText([], [], { approvals: [...answered, ...waiting], late: [] }) ?? '';
   t.true(told.length < 9000, String(told.length));
   t.regex(told, /git durable approvals --json$/);
-  t.is(knownText([], [], []), null);
+  t.is(knownText([], [], { approvals: [], late: [] }), null);
 });

@@ -19,7 +19,18 @@ test('lease --json has the fields of the contract while a turn holds, and is nul
   t.deepEqual([holder['pid'], alive], [running.pid, true]);
   const status = document(place, ['status']);
   t.deepEqual(Object.keys(status), [
-    ...['version', 'workspace', 'lease', 'turn', 'interrupted', 'approvals', 'conflicts', 'orphans', 'fence'],
+    ...[
+      'version',
+      'workspace',
+      'lease',
+      'turn',
+      'interrupted',
+      'approvals',
+      'conflicts',
+      'orphans',
+      'inbox',
+      'fence',
+    ],
   ]);
   t.deepEqual(Object.keys(status['lease'] as Line), [
     'holder',

@@ -58,8 +58,12 @@ export class AgentSession {
   }
 
   /** Fires one hook and waits for its answer. */
-  fire(event: string, more: Readonly<Record<string, unknown>> = {}): Said {
-    return saidIn(this.run(this.#payload(event, more)), event);
+  fire(
+    event: string,
+    more: Readonly<Record<string, unknown>> = {},
+    env: Readonly<Record<string, string>> = {},
+  ): Said {
+    return saidIn(this.run(this.#payload(event, more), env), event);
   }
 
   /** The same without waiting for it. */

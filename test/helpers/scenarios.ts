@@ -6,6 +6,7 @@ import { conflicts } from './scenario-conflicts.js';
 import { decisions } from './scenario-decisions.js';
 import { elsewhere } from './scenario-elsewhere.js';
 import { housekeeping } from './scenario-housekeeping.js';
+import { inbox } from './scenario-inbox.js';
 import { installing } from './scenario-install.js';
 import { lease } from './scenario-lease.js';
 import { orphans } from './scenario-orphans.js';
@@ -67,6 +68,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   conflicts,
   rewinding,
   orphans,
+  inbox,
   installing,
 };
 
