@@ -16,6 +16,7 @@ const { metafile } = await build({
     'dist/cli/main.js',
     'dist/cli/drill/agent-entry.js',
     'dist/cli/drill/successor-entry.js',
+    'dist/cli/drill/agents/model-entry.js',
     'dist/hooks/hook-entry.js',
     'dist/lib/lease/keeper-entry.js',
   ],

@@ -307,12 +307,15 @@ const WORK: readonly VerbDefinition[] = [
   {
     ...plain,
     name: 'drill',
-    describe: 'Kill a scripted agent at a random moment and check what is known afterwards',
+    describe: 'Kill an agent at a random moment and check what is known afterwards',
     options: {
-      rounds: number('N', 'How many kills; default 5'),
+      rounds: number('N', 'How many kills; default 5, of a real agent 3'),
       seed: number('S', 'Number of the first round; the same number gives the same round'),
-      agent: text('NAME', "The agent to kill (only 'scripted' in this version)"),
-      bare: flag('Without this program: what the agent alone knows (not in this version)'),
+      agent: text(
+        'NAME',
+        'A real agent to kill: claude-code, codex, opencode or kilo; default a scripted one',
+      ),
+      bare: flag('With a real agent: what it knows without this program'),
     },
     load: () => import('./verbs/drill.js'),
   },

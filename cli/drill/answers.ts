@@ -137,11 +137,15 @@ export class Product {
     return {
       recover: await this.#ask(recover, ['recover', '--json']),
       status: await this.#ask(status, ['status', '--json']),
-      approvals: await this.#ask(approvals, ['approvals', '--json']),
+      approvals: await this.approvals(),
       started: await this.#ask(started, ['log', '--type', 'turn.started', '--json']),
       conflicts: open,
       compared: sides,
     };
+  }
+
+  approvals(): Promise<Answers['approvals']> {
+    return this.#ask(approvals, ['approvals', '--json']);
   }
 
   conflicts(): Promise<Answers['conflicts']> {

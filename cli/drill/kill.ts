@@ -107,7 +107,7 @@ async function reached(child: ChildProcess, moment: KillMoment): Promise<void> {
   await pause(moment.units * unit);
 }
 
-function descendants(pid: number): Seen[] {
+export function descendants(pid: number): Seen[] {
   const all = processes();
   const family: Seen[] = [];
   const next = [pid];

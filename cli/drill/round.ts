@@ -20,7 +20,7 @@ import * as judge from './judge.js';
 import { choosePlanting, plant, type Planting } from './plant.js';
 import { end, processes, type Seen } from './processes.js';
 import { readRecord } from './record.js';
-import { git, INSTRUCTION_FILES, makeScratch, type ScratchRepository } from './scratch.js';
+import { dirtyPaths, INSTRUCTION_FILES, makeScratch, type ScratchRepository } from './scratch.js';
 import { answerForTheDead, answerHonoured, conflictHeld, playSuccessor, type Answered } from './successor.js';
 import { difference, readFolders, readTree, type Tree } from './tree.js';
 import { backgroundCommand } from './wording.js';
@@ -144,23 +144,6 @@ function living(command: string): Seen[] {
 function instructionsIn(tree: Tree): Map<string, string> {
   const found = [...tree].filter(([path]) => INSTRUCTION_FILES.includes(path));
   return new Map(found.map(([path, { sha256 }]) => [path, sha256]));
-}
-
-function dirtyPaths(repository: ScratchRepository): Set<string> {
-  const status = git(
-    repository,
-    '--no-optional-locks',
-    'status',
-    '--porcelain=v1',
-    '-z',
-    '--untracked-files=all',
-    '--no-renames',
-  );
-  const entries = status
-    .toString('utf8')
-    .split('\0')
-    .filter((entry) => entry !== '');
-  return new Set(entries.map((entry) => entry.slice(3)));
 }
 
 interface Repairs {

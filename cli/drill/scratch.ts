@@ -86,11 +86,8 @@ export function makeScratch(
   chance: Chance,
   format: ObjectFormat,
 ): { repository: ScratchRepository; head: Tree } {
-  const top = mkdtempSync(join(tmpdir(), 'durable drill '));
-  const dir = join(top, 'work');
-  mkdirSync(dir);
-  const repository = { top, dir, format, env: environment(top) };
-  git(repository, 'init', '-q', `--object-format=${format}`);
+  const repository = emptyScratch(format);
+  const { dir } = repository;
   writeTracked(repository, chance);
   git(repository, 'add', '-A');
   git(repository, 'commit', '-q', '-m', 'The work tree before the drill');
@@ -99,12 +96,40 @@ export function makeScratch(
   return { repository, head };
 }
 
+/** A repository without a commit, below a folder of its own. */
+export function emptyScratch(format: ObjectFormat): ScratchRepository {
+  const top = mkdtempSync(join(tmpdir(), 'durable drill '));
+  const dir = join(top, 'work');
+  mkdirSync(dir);
+  const repository = { top, dir, format, env: environment(top) };
+  git(repository, 'init', '-q', `--object-format=${format}`);
+  return repository;
+}
+
 /** Runs git, which must succeed. */
 export function git(repository: ScratchRepository, ...args: string[]): Buffer {
   const ran = spawnSync('git', args, { cwd: repository.dir, env: repository.env, maxBuffer: 1 << 28 });
   if (ran.error !== undefined) throw ran.error;
   if (ran.status !== 0) throw new Error(`git ${args.join(' ')}: ${ran.stderr.toString('utf8')}`);
   return ran.stdout;
+}
+
+/** What `git status` shows, each untracked file by itself. */
+export function dirtyPaths(repository: ScratchRepository): Set<string> {
+  const status = git(
+    repository,
+    '--no-optional-locks',
+    'status',
+    '--porcelain=v1',
+    '-z',
+    '--untracked-files=all',
+    '--no-renames',
+  );
+  const entries = status
+    .toString('utf8')
+    .split('\0')
+    .filter((entry) => entry !== '');
+  return new Set(entries.map((entry) => entry.slice(3)));
 }
 
 export function put(repository: ScratchRepository, path: string, content: string | Buffer): void {

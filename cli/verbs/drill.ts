@@ -1,17 +1,23 @@
 /**
  * `drill`: does this program keep its promise here, on this machine? A scripted agent works in a scratch repository and
- * is killed at a random moment; what fresh processes then answer is held against a record kept outside the product.
+ * is killed at a random moment; what fresh processes then answer is held against a record kept outside the product. With
+ * `--agent NAME` it is a real agent beside a scripted model (cli/drill/agents/).
  *
  * Nothing outside the system's temporary folder is touched; it needs no repository. Exit 1 when one round fails.
  */
+import { AGENTS, type AgentName } from '../../lib/agents/step.js';
 import { packageFile, PROGRAMS } from '../../lib/package.js';
 import { usage } from '../arguments.js';
+import { needsOf } from '../drill/agents/needs.js';
+import { playAgentSeries, tellAgentFailure, tellAgentSeries } from '../drill/agents/series.js';
 import { tellFailure, tellRound, tellSeries } from '../drill/report.js';
 import { documentOf, playSeries } from '../drill/series.js';
 import { EXIT } from '../exit.js';
 import type { VerbContext } from '../verb.js';
 
 const ROUNDS = 5;
+/** Of a real agent, which takes its time to start. */
+const AGENT_ROUNDS = 3;
 const SEEDS = 1_000_000;
 const BAR = 30;
 
@@ -23,12 +29,14 @@ const BUILD = {
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
   const agent = context.arguments.text('agent') ?? 'scripted';
-  if (agent !== 'scripted')
-    throw usage(`this version drills the agent 'scripted' only, not '${agent}'; type 'git durable drill'`);
-  if (context.arguments.flag('bare')) throw usage('--bare is not in this version: drill without it');
+  const isBare = context.arguments.flag('bare');
+  if (agent !== 'scripted') return realAgent(context, { name: agentNamed(agent), isBare });
+  if (isBare)
+    throw usage(
+      `--bare shows what a real agent knows by itself: git durable drill --bare --agent NAME, of ${AGENTS.join(', ')}`,
+    );
   const rounds = context.arguments.count('rounds', 1) ?? ROUNDS;
-  const first = context.arguments.count('seed') ?? randomSeed(context);
-  const seeds = Array.from({ length: rounds }, (_, index) => first + index);
+  const seeds = seedsOf(context, rounds);
 
   const bar = progressBar(rounds);
   const all = await playSeries(BUILD, seeds, (played) => {
@@ -44,6 +52,47 @@ export async function run(context: VerbContext): Promise<number> {
     tellSeries(output, document);
   });
   return document.failed === 0 ? EXIT.done : EXIT.failed;
+}
+
+function agentNamed(name: string): AgentName {
+  const known = AGENTS.find((one) => one === name);
+  if (known !== undefined) return known;
+  throw usage(`no agent is called '${name}' here; there are scripted, ${AGENTS.join(', ')}`);
+}
+
+/** What the agent alone does not know is no failure: with `isBare` only a drill that could not go on is one. */
+async function realAgent(
+  context: VerbContext,
+  { name, isBare }: { name: AgentName; isBare: boolean },
+): Promise<number> {
+  const { output } = context;
+  const needs = needsOf(name, { dir: context.dir, path: context.host.env['PATH'] });
+  if (needs.missing !== null) {
+    output.note(needs.missing);
+    return EXIT.failed;
+  }
+  const rounds = context.arguments.count('rounds', 1) ?? AGENT_ROUNDS;
+  const log = (line: string): void => {
+    output.note(line);
+  };
+  const drill = { name, agent: needs.program, product: PROGRAMS.main, isBare, log };
+  const bar = progressBar(rounds);
+  const document = await playAgentSeries(drill, seedsOf(context, rounds), (round) => {
+    bar.clear();
+    tellAgentFailure(output, drill, round);
+    bar.step();
+  });
+  bar.clear();
+  output.result(document, () => {
+    tellAgentSeries(output, document);
+  });
+  const failed = isBare ? document.rounds.some(({ error }) => error !== null) : document.failed > 0;
+  return failed ? EXIT.failed : EXIT.done;
+}
+
+function seedsOf(context: VerbContext, rounds: number): number[] {
+  const first = context.arguments.count('seed') ?? randomSeed(context);
+  return Array.from({ length: rounds }, (_, index) => first + index);
 }
 
 function randomSeed(context: VerbContext): number {

@@ -176,7 +176,7 @@ test('what a verb cannot begin with is refused before anything is run or written
     [['reject', 'x'], /say why/],
     [['recover', '--keep', '--roll-back'], /choose one/],
     [['recover', '--keep', '--all'], /--all only reports/],
-    [['drill', '--agent', 'nosuch'], /'scripted' only/],
+    [['drill', '--agent', 'nosuch'], /no agent is called 'nosuch'/],
     [['-C', 'nosuch', 'status'], /cannot change to 'nosuch'/],
     [['-C', 'README', 'status'], /'README' is no folder/],
   ];

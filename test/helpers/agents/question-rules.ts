@@ -4,9 +4,9 @@ import type { AgentName } from '../../../lib/agents/step.js';
 import { approvals } from '../asking.js';
 import { until } from '../processes.js';
 import { durable } from '../program.js';
-import { BOUND_MS } from './bound.js';
+import { BOUND_MS } from '../../../cli/drill/agents/bound.js';
 import { Scene } from './scene.js';
-import { told } from './scripted-model.js';
+import { told } from '../../../cli/drill/agents/scripted-model.js';
 
 const COMMAND = 'echo "to  production" >> deployed.txt';
 

@@ -11,9 +11,9 @@ import { killKeeper } from '../keeper.js';
 import { openAs } from '../lease-place.js';
 import { until } from '../processes.js';
 import { durable } from '../program.js';
-import { BOUND_MS } from './bound.js';
+import { BOUND_MS } from '../../../cli/drill/agents/bound.js';
 import { HOLD, LONG, Scene } from './scene.js';
-import { told } from './scripted-model.js';
+import { told } from '../../../cli/drill/agents/scripted-model.js';
 import { TOOLS } from './short-rules.js';
 
 /** Another agent for each. */

@@ -8,9 +8,10 @@ import { report, type Report } from '../interrupted-run.js';
 import { at } from '../json.js';
 import { until } from '../processes.js';
 import { scratch, type Scratch } from '../scratch.js';
-import { BOUND_MS } from './bound.js';
-import { RealAgent } from './launch.js';
-import { ScriptedModel } from './scripted-model.js';
+import { BOUND_MS } from '../../../cli/drill/agents/bound.js';
+import { endAllOf, RealAgent } from '../../../cli/drill/agents/launch.js';
+import { ScriptedModel } from '../../../cli/drill/agents/scripted-model.js';
+import { agentProgram } from './pinned.js';
 
 /** As a turn holds the shell up until `release`: its pid stands in `at`. */
 export const HOLD = 'echo $$ > at; while [ ! -e go ]; do sleep 0.1; done';
@@ -30,12 +31,21 @@ export class Scene {
 
   static async open(t: ExecutionContext): Promise<Scene> {
     const place = scratch(t);
-    return new Scene(t, place, await ScriptedModel.start(t, place));
+    const model = await ScriptedModel.start(place);
+    t.teardown(() => {
+      model.end();
+      endAllOf(place);
+    });
+    return new Scene(t, place, model);
   }
 
   /** The agent, with the hooks that `init` installs. */
   agent(name: AgentName): RealAgent {
-    const agent = new RealAgent(this.#t, { name, place: this.place, model: this.model });
+    const { place, model } = this;
+    const log = (line: string): void => {
+      this.#t.log(line);
+    };
+    const agent = new RealAgent({ name, program: agentProgram(name), place, model, log });
     document(this.place, ['init', '--agent', name]);
     return agent;
   }

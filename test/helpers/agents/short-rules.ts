@@ -5,7 +5,7 @@ import { document, type Line } from '../events.js';
 import { stateOf } from '../processes.js';
 import { durable, startDurable } from '../program.js';
 import { LONG, Scene } from './scene.js';
-import { told } from './scripted-model.js';
+import { told } from '../../../cli/drill/agents/scripted-model.js';
 
 /** How each agent calls its tools in what its hooks say. */
 export const TOOLS: { readonly [A in AgentName]: { readonly write: string; readonly shell: string } } = {

@@ -7,6 +7,8 @@
  */
 export type ModelStep =
   | { readonly write: string; readonly content: string }
+  /** In a file that was read before: the whole line `from`, which is there once, becomes `to`. */
+  | { readonly edit: string; readonly from: string; readonly to: string }
   | { readonly shell: string }
   | { readonly read: string }
   | { readonly say: string }

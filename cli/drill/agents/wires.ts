@@ -6,7 +6,7 @@
  *     POST /v1/chat/completions   OpenAI chat completions   OpenCode, Kilo
  */
 import { posix } from 'node:path';
-import { isRecord } from '../json.js';
+import { isRecord } from './json.js';
 import type { Heard, ModelStep } from './script.js';
 
 export interface ServerEvent {
@@ -46,13 +46,18 @@ const anthropic: Wire = {
         ? [{ from: speaker(role), text: content }]
         : list(content).map((block): Heard => {
             const isResult = block['type'] === 'tool_result';
-            return { from: isResult ? 'tool' : speaker(role), text: textIn(block) };
+            const said = block['type'] === 'tool_use' ? JSON.stringify(block['input']) : textIn(block);
+            return { from: isResult ? 'tool' : speaker(role), text: said };
           }),
     ),
   ],
   answer: (step, id) => {
     const said = spoken(step, {
       write: (path, content) => ({ tool: 'Write', input: { file_path: path, content } }),
+      edit: (path, from, to) => ({
+        tool: 'Edit',
+        input: { file_path: path, old_string: from, new_string: to },
+      }),
       shell: (command) => ({ tool: 'Bash', input: { command, description: 'as the script says' } }),
       read: (path) => ({ tool: 'Read', input: { file_path: path } }),
     });
@@ -88,14 +93,16 @@ const responses: Wire = {
   heard: (body) => [
     { from: 'system', text: textIn(body['instructions']) },
     ...list(body['input']).map((item): Heard => {
-      const isResult = String(item['type']).endsWith('_call_output');
-      return { from: isResult ? 'tool' : speaker(item['role']), text: textIn(item) };
+      const type = String(item['type']);
+      if (type.endsWith('_call')) return { from: 'model', text: textIn(item['arguments'] ?? item['input']) };
+      return { from: type.endsWith('_call_output') ? 'tool' : speaker(item['role']), text: textIn(item) };
     }),
   ],
   answer: (step, id) => {
     const item = responseItem(
       spoken(step, {
         write: (path, content) => ({ tool: 'apply_patch', input: patchOf(path, content) }),
+        edit: (path, from, to) => ({ tool: 'apply_patch', input: updateOf(path, from, to) }),
         shell: (cmd) => ({ tool: 'exec_command', input: { cmd, yield_time_ms: 30_000 } }),
         // Codex reads files by its shell; of its tools that change nothing this one needs no file.
         read: (path) => ({
@@ -137,13 +144,26 @@ const patchOf = (path: string, content: string): string => {
   ].join('\n');
 };
 
+const updateOf = (path: string, from: string, to: string): string =>
+  ['*** Begin Patch', `*** Update File: ${path}`, '@@', `-${from}`, `+${to}`, '*** End Patch'].join('\n');
+
 const chat: Wire = {
   path: '/v1/chat/completions',
   heard: (body) =>
-    list(body['messages']).map((message) => ({ from: speaker(message['role']), text: textIn(message) })),
+    list(body['messages']).flatMap((message): Heard[] => [
+      { from: speaker(message['role']), text: textIn(message) },
+      ...list(message['tool_calls']).map(({ function: call }): Heard => {
+        const text = isRecord(call) ? String(call['arguments']) : '';
+        return { from: 'model', text };
+      }),
+    ]),
   answer: (step, id) => {
     const said = spoken(step, {
       write: (path, content) => ({ tool: 'write', input: { filePath: path, content } }),
+      edit: (path, from, to) => ({
+        tool: 'edit',
+        input: { filePath: path, oldString: from, newString: to },
+      }),
       shell: (command) => ({ tool: 'bash', input: { command, description: 'as the script says' } }),
       read: (path) => ({ tool: 'read', input: { filePath: path } }),
     });
@@ -170,6 +190,7 @@ export const WIRES: readonly Wire[] = [anthropic, responses, chat];
 
 interface Tools {
   readonly write: (path: string, content: string) => Said;
+  readonly edit: (path: string, from: string, to: string) => Said;
   readonly shell: (command: string) => Said;
   readonly read: (path: string) => Said;
 }
@@ -178,6 +199,7 @@ interface Tools {
 function spoken(step: ModelStep, tools: Tools): Said {
   const whole = (path: string): string => posix.resolve(process.env['WORK'] ?? '/', path);
   if ('write' in step) return tools.write(whole(step.write), step.content);
+  if ('edit' in step) return tools.edit(whole(step.edit), step.from, step.to);
   if ('shell' in step) return tools.shell(step.shell);
   if ('read' in step) return tools.read(whole(step.read));
   return { text: 'say' in step ? step.say : '' };

@@ -5,7 +5,7 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { isRecord } from '../json.js';
+import { isRecord } from './json.js';
 import { stepOf, type ModelRequest, type ModelScript } from './script.js';
 import { WIRES } from './wires.js';
 

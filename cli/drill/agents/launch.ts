@@ -1,19 +1,17 @@
 /**
- * A real agent, started as a user would start it without a terminal, beside a scripted model and with the HOME of the test.
+ * A real agent, started as a user would start it without a terminal, beside a scripted model and with a HOME of its own.
  *
- * Each run is one process group of one pid that is known; it is killed by that pid. At the test's end all that still has this HOME
- * in its environment is killed, each by its pid: what the agent left running, and its daemons.
+ * Each run is one process group of one pid that is known; it is killed by that pid. `endAllOf` kills all that still has this HOME
+ * in its environment, each by its pid: what the agent left running, and its daemons.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExecutionContext } from 'ava';
 import type { AgentName } from '../../../lib/agents/step.js';
-import type { Scratch } from '../scratch.js';
+import { end, processes, type Seen } from '../processes.js';
 import { BOUND_MS } from './bound.js';
-import { agentProgram } from './pinned.js';
-import type { ScriptedModel } from './scripted-model.js';
+import type { AgentPlace, ScriptedModel } from './scripted-model.js';
 
 export interface Launch {
   readonly prompt: string;
@@ -28,46 +26,52 @@ interface CommandLine {
   readonly env: Readonly<Record<string, string>>;
 }
 
+export interface AgentOptions {
+  readonly name: AgentName;
+  /** Its program, absolute. */
+  readonly program: string;
+  readonly place: AgentPlace;
+  readonly model: ScriptedModel;
+  /** Hears of a start that is repeated. */
+  readonly log: (line: string) => void;
+}
+
 export class RealAgent {
   readonly name: AgentName;
-  readonly #place: Scratch;
-  readonly #model: ScriptedModel;
-  readonly #t: Pick<ExecutionContext, 'teardown' | 'log'>;
-  readonly #program: string;
+  readonly #options: AgentOptions;
 
-  constructor(
-    t: Pick<ExecutionContext, 'teardown' | 'log'>,
-    { name, place, model }: { name: AgentName; place: Scratch; model: ScriptedModel },
-  ) {
-    this.name = name;
-    this.#t = t;
-    this.#place = place;
-    this.#model = model;
-    this.#program = agentProgram(name);
-    CONFIGURE[name](place, model.port);
-    t.teardown(() => {
-      endAllOf(place);
-    });
+  /** Writes the agent's own configuration below the place's HOME. */
+  constructor(options: AgentOptions) {
+    this.name = options.name;
+    this.#options = options;
+    CONFIGURE[this.name](options.place, options.model.port);
   }
 
   /** Runs until the agent ends by itself, or BOUND_MS. One that never reached its model is started once more, and said so. */
   async run(launch: Launch): Promise<AgentRun> {
-    const before = this.#model.requests().length;
+    const { model } = this.#options;
+    const before = model.requests().length;
     const first = this.start(launch);
     await first.endedInTime();
-    if (this.#model.requests().length > before) return first;
-    this.#t.log(`${this.name} did not start, once more: ${first.said.slice(-400)}`);
+    if (model.requests().length > before) return first;
+    this.repeated(first);
     const again = this.start(launch);
     await again.endedInTime();
     return again;
   }
 
+  /** Says that this start came to nothing, and is made once more. */
+  repeated(first: AgentRun): void {
+    this.#options.log(`${this.name} did not start, once more: ${first.said.slice(-400)}`);
+  }
+
   start(launch: Launch): AgentRun {
-    const { args, env } = COMMANDS[this.name](launch, this.#place, this.#model.port);
-    const [program, all] = this.#model.beside(this.#program, args);
+    const { model, place } = this.#options;
+    const { args, env } = COMMANDS[this.name](launch, place, model.port);
+    const [program, all] = model.beside(this.#options.program, args);
     const child = spawn(program, all, {
-      cwd: this.#place.dir,
-      env: { ...this.#place.env, SHELL: '/bin/bash', TERM: 'xterm-256color', ...env },
+      cwd: place.dir,
+      env: { ...place.env, SHELL: '/bin/bash', TERM: 'xterm-256color', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     return new AgentRun(child);
@@ -109,47 +113,48 @@ export class AgentRun {
   }
 }
 
-const COMMANDS: { readonly [A in AgentName]: (launch: Launch, place: Scratch, port: string) => CommandLine } =
-  {
-    'claude-code': ({ prompt, isResumed, asks }, _, port) => ({
-      args: [
-        ...['-p', prompt, ...(isResumed === true ? ['--continue'] : [])],
-        ...['--permission-mode', asks === true ? 'manual' : 'bypassPermissions'],
-        ...['--output-format', 'stream-json', '--verbose'],
-      ],
-      env: {
-        IS_SANDBOX: '1',
-        ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
-        ANTHROPIC_API_KEY: 'none',
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        DISABLE_AUTOUPDATER: '1',
-      },
-    }),
-    codex: ({ prompt, isResumed }, place) => ({
-      args: [
-        ...['exec', '--json', '--sandbox', 'danger-full-access', '--dangerously-bypass-hook-trust'],
-        ...(isResumed === true ? ['resume', '--last', prompt] : [prompt]),
-      ],
-      env: { CODEX_HOME: codexHome(place), MODEL_KEY: 'none' },
-    }),
-    opencode: ({ prompt, isResumed }) => ({
-      args: ['run', '--format', 'json', ...(isResumed === true ? ['--continue'] : []), prompt],
-      env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' },
-    }),
-    kilo: ({ prompt, isResumed }) => ({
-      args: ['run', '--auto', '--format', 'json', ...(isResumed === true ? ['--continue'] : []), prompt],
-      env: {
-        KILO_DISABLE_MODELS_FETCH: '1',
-        KILO_DISABLE_AUTOUPDATE: '1',
-        KILO_TELEMETRY_LEVEL: 'off',
-        KILO_DISABLE_SESSION_INGEST: '1',
-      },
-    }),
-  };
+const COMMANDS: {
+  readonly [A in AgentName]: (launch: Launch, place: AgentPlace, port: string) => CommandLine;
+} = {
+  'claude-code': ({ prompt, isResumed, asks }, _, port) => ({
+    args: [
+      ...['-p', prompt, ...(isResumed === true ? ['--continue'] : [])],
+      ...['--permission-mode', asks === true ? 'manual' : 'bypassPermissions'],
+      ...['--output-format', 'stream-json', '--verbose'],
+    ],
+    env: {
+      IS_SANDBOX: '1',
+      ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
+      ANTHROPIC_API_KEY: 'none',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+    },
+  }),
+  codex: ({ prompt, isResumed }, place) => ({
+    args: [
+      ...['exec', '--json', '--sandbox', 'danger-full-access', '--dangerously-bypass-hook-trust'],
+      ...(isResumed === true ? ['resume', '--last', prompt] : [prompt]),
+    ],
+    env: { CODEX_HOME: codexHome(place), MODEL_KEY: 'none' },
+  }),
+  opencode: ({ prompt, isResumed }) => ({
+    args: ['run', '--format', 'json', ...(isResumed === true ? ['--continue'] : []), prompt],
+    env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' },
+  }),
+  kilo: ({ prompt, isResumed }) => ({
+    args: ['run', '--auto', '--format', 'json', ...(isResumed === true ? ['--continue'] : []), prompt],
+    env: {
+      KILO_DISABLE_MODELS_FETCH: '1',
+      KILO_DISABLE_AUTOUPDATE: '1',
+      KILO_TELEMETRY_LEVEL: 'off',
+      KILO_DISABLE_SESSION_INGEST: '1',
+    },
+  }),
+};
 
-const codexHome = (place: Scratch): string => join(place.env['HOME'] ?? '', '.codex');
+const codexHome = (place: AgentPlace): string => join(place.env['HOME'] ?? '', '.codex');
 
-const CONFIGURE: { readonly [A in AgentName]: (place: Scratch, port: string) => void } = {
+const CONFIGURE: { readonly [A in AgentName]: (place: AgentPlace, port: string) => void } = {
   'claude-code': () => undefined,
   codex: (place, port) => {
     mkdirSync(codexHome(place), { recursive: true });
@@ -179,7 +184,7 @@ const CONFIGURE: { readonly [A in AgentName]: (place: Scratch, port: string) => 
   },
 };
 
-function openCodeConfig(place: Scratch, name: string, port: string): void {
+function openCodeConfig(place: AgentPlace, name: string, port: string): void {
   const home = place.env['HOME'] ?? '';
   const folder = join(home, '.config', name);
   mkdirSync(folder, { recursive: true });
@@ -194,15 +199,19 @@ function openCodeConfig(place: Scratch, name: string, port: string): void {
 }
 
 /** Kills what has this place's HOME in its environment: agents, their daemons, and what a killed one left running. */
-export function endAllOf(place: Scratch): void {
-  const mark = `HOME=${place.env['HOME'] ?? ''}`;
-  for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one) && one !== String(process.pid)))
-    if (environmentOf(name).includes(mark)) process.kill(Number(name), 'SIGKILL');
+export function endAllOf(place: Pick<AgentPlace, 'env'>): void {
+  for (const one of living(place)) end(one);
 }
 
-function environmentOf(pid: string): string[] {
+/** What has this place's HOME in its environment. */
+export function living(place: Pick<AgentPlace, 'env'>): Seen[] {
+  const mark = `HOME=${place.env['HOME'] ?? ''}`;
+  return processes().filter(({ pid }) => pid !== process.pid && environmentOf(pid).includes(mark));
+}
+
+function environmentOf(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    return readFileSync(`/proc/${String(pid)}/environ`, 'utf8').split('\0');
   } catch {
     // It ended while the list was read, or is somebody else's.
     return [];

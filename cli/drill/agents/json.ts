@@ -1,0 +1,4 @@
+/** Reading what another program sent. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
