@@ -11,8 +11,9 @@
  *     session-end     a turn that nothing ended is abandoned, as its keeper does after `durable.idle`
  *
  * A turn belongs to the agent's session and process both: a session that is resumed after a crash has the same id and another
- * process. Subagents have both, and share the turn. Steps arrive in processes of their own, so all that is known between
- * two of them stands in the ledger and the lease, and what could not be recorded, in the inbox (deliver.ts). Caveat: what an agent read before is not known here, so its writes are
+ * process. Subagents have both, and share the turn. Steps arrive in processes of their own, or through the turn's keeper (serve.ts), and in
+ * any order of the two, so all that is known between two of them stands in the ledger and the lease, and what could not be recorded, in the
+ * inbox (deliver.ts). Caveat: what an agent read before is not known here, so its writes are
  * not held to it.
  */
 import { resolve } from 'node:path';

@@ -3,8 +3,8 @@
  * ends a process.
  *
  * A point is `<site>:<operation>:before` or `…:after`; the site says why the operation is done, the operation is one of
- * `write`, `fsync`, `rename`, `link`, `unlink`, `mkdir`, `rmdir`, `spawn`, `signal`. `Disk` and `Git` hit them, so no call can
- * forget one; crash tests kill or pause a real process at each, and one test holds the points against strace.
+ * `write`, `fsync`, `rename`, `link`, `unlink`, `mkdir`, `rmdir`, `spawn`, `signal`, `bind` (a socket), `take` (a step of an agent). `Disk` and
+ * `Git` hit them, so no call can forget one; crash tests kill or pause a real process at each, and one test holds the points against strace.
  */
 
 /** Every site there is. A site is added here first, with the reason the operation is done. */
@@ -47,6 +47,8 @@ export const SITES = [
   'maintenance.hold', // gc.pid
   'maintenance.drop',
   'keeper.start', // the keeper process
+  'keeper.listen', // lib/agents/serve: its socket, and the folder that only its user can enter
+  'keeper.serve', // it takes a step that a hook brought
   'process.end', // a process of an older epoch, or an orphan, gets TERM or KILL
   // lib/orphans
   'container.ask', // docker or podman lists containers
@@ -93,7 +95,7 @@ export const SITES = [
 
 export type Site = (typeof SITES)[number];
 export type Operation =
-  'write' | 'fsync' | 'rename' | 'link' | 'unlink' | 'mkdir' | 'rmdir' | 'spawn' | 'signal';
+  'write' | 'fsync' | 'rename' | 'link' | 'unlink' | 'mkdir' | 'rmdir' | 'spawn' | 'signal' | 'bind' | 'take';
 export type FaultPoint = `${Site}:${Operation}:${'before' | 'after'}`;
 
 export interface Faults {

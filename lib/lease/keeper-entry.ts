@@ -3,9 +3,11 @@
  *
  * An entry point like the command line's, so this file alone in lib/lease reads the environment and arguments of its
  * process. It prints nothing (nobody reads it) and ends by itself: 0 when there was nothing left to keep, 1 when the
- * repository could not be opened. SIGTERM ends it after the step it is in, so that it leaves no lock behind.
+ * repository could not be opened. SIGTERM ends it after the step it is in, so that it leaves no lock behind. All modules are loaded before its
+ * first look: the package may be replaced while a turn lasts.
  */
 import * as v from 'valibot';
+import { serve } from '../agents/serve.js';
 import { processFaultActions } from '../git/fault-actions.js';
 import { plannedFaults } from '../git/fault.js';
 import { openStorage } from '../git/storage.js';
@@ -37,8 +39,12 @@ async function main(parameters: string): Promise<void> {
   const { dir, token, agent, endsIdle } = v.parse(v.pipe(v.string(), v.parseJson(), PARAMETERS), parameters);
   const host = systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
   const storage = await openStorage(dir, host);
+  const service = endsIdle ? serve(storage, token) : null;
   await keep(storage, { dir, token, agent, endsIdle }, stop.signal);
+  await service?.close();
   await storage.close();
 }
 
 await main(process.argv[2] ?? '');
+// A step that was not done in time goes on in its hook.
+process.exit(0);

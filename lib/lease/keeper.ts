@@ -12,6 +12,8 @@
  * After sleep a renewal is the same swap, and a `git.observed` says how late it came (PROTOCOL.md 36): a local lease is
  * not ended by a clock.
  *
+ * Beside its looks the keeper of a turn that an agent's hooks started takes the steps that they bring (lib/agents/serve.ts).
+ *
  * A look that fails (a locked ref, a full disk) is tried again at the next one, for as long as the agent lives; after the
  * agent's death for one TTL. Nothing that the keeper does is needed for safety: killed at any point it leaves a lease
  * whose holder is judged by pid and start time, a turn that recovery finds open, and locks that name a dead owner.

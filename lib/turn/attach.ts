@@ -44,7 +44,7 @@ export async function attach(storage: Storage, belongs: Belongs): Promise<Attach
   const { task, turn: id } = record;
   if (task === null || id === null)
     throw new DurableError('no-turn', { detail: 'the work tree is held for one operation' });
-  const ledger = Ledger.open(storage, task);
+  const ledger = ledgerOf(storage, task, record.acquisition);
   const state = await ledger.state();
   if (state.turn?.id !== id) throw new DurableError('no-turn', { detail: `turn ${id} has not begun` });
   const held = await Held.attach(storage, tokenOf(record));
@@ -57,3 +57,17 @@ export async function attach(storage: Storage, belongs: Belongs): Promise<Attach
   });
   return { turn, context };
 }
+
+/**
+ * One object for a holding, however often it is joined (a keeper does at each step of its turn): what a ledger has found out
+ * while the lease is held, such as that no other task has an open conflict here, stays true until it is let go.
+ */
+function ledgerOf(storage: Storage, task: string, acquisition: string): Ledger {
+  const known = JOINED.get(storage);
+  if (known?.acquisition === acquisition && known.ledger.task === task) return known.ledger;
+  const ledger = Ledger.open(storage, task);
+  JOINED.set(storage, { acquisition, ledger });
+  return ledger;
+}
+
+const JOINED = new WeakMap<Storage, { readonly acquisition: string; readonly ledger: Ledger }>();

@@ -40,7 +40,7 @@ async function keeperMemory(top: string): Promise<{ resident: number; own: numbe
 }
 
 /** Mebibytes, from proc(5). */
-function memory(pid: number, field: 'VmRSS' | 'RssAnon'): number {
+export function memory(pid: number, field: 'VmRSS' | 'RssAnon'): number {
   const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
   return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
 }

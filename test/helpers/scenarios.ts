@@ -13,6 +13,7 @@ import { orphans } from './scenario-orphans.js';
 import { recovery } from './scenario-recovery.js';
 import { restore } from './scenario-restore.js';
 import { rewinding } from './scenario-rewind.js';
+import { serving } from './scenario-serving.js';
 import { store } from './scenario-store.js';
 import { transaction } from './scenario-transaction.js';
 import { turn } from './scenario-turn.js';
@@ -70,6 +71,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   orphans,
   inbox,
   installing,
+  serving,
 };
 
 /** Those whose whole effect is in one folder and one process, so that a disk can be rebuilt from their recording. */

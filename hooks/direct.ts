@@ -1,0 +1,37 @@
+/** A step that no keeper takes: the hook's own process opens the repository and puts it on record. Loaded only then. */
+import { agentProcess } from '../lib/agents/agent-process.js';
+import { answerTo, stepIn, takeInTime, unclear, type HookCall } from '../lib/agents/answer.js';
+import { isReport } from '../lib/agents/report.js';
+import type { Reply, Step } from '../lib/agents/step.js';
+import { processFaultActions } from '../lib/git/fault-actions.js';
+import { plannedFaults } from '../lib/git/fault.js';
+import { openStorage } from '../lib/git/storage.js';
+import { systemHost } from '../lib/host.js';
+
+/** What is printed. `agentPid`: as the environment says it. */
+export async function answerDirectly(call: HookCall, payload: string, agentPid: string): Promise<string> {
+  let step: Step | null;
+  try {
+    step = stepIn(call.agent, payload);
+  } catch (error) {
+    return unclear(call, payload, error);
+  }
+  return step === null ? '' : answerTo(call, step, (one) => inRepository(call, one, { payload, agentPid }));
+}
+
+async function inRepository(
+  call: HookCall,
+  step: Step,
+  { payload, agentPid }: { readonly payload: string; readonly agentPid: string },
+): Promise<Reply> {
+  const host = systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
+  const storage = await openStorage(step.cwd ?? process.cwd(), host);
+  try {
+    const found = agentProcess({ agentPid, parent: process.ppid }, { orDead: isReport(step) });
+    const by = { agent: call.agent, process: found };
+    // The host's clock begins with this process.
+    return await takeInTime(storage, { call, by, payload, beganMs: 0 }, step);
+  } finally {
+    await storage.close();
+  }
+}
