@@ -2,6 +2,7 @@
 import {
   chmodSync,
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -12,7 +13,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { BUILD } from '../../lib/agents/wire.js';
-import { PROGRAMS } from '../../lib/package.js';
+import { packageFile, PROGRAMS } from '../../lib/package.js';
 import { AgentSession } from '../helpers/agent-session.js';
 import {
   askKeeper,
@@ -105,6 +106,33 @@ test.serial(
     await killKeeper(place);
     t.not(fireBare(place, agent, hook, 'PostToolUse'), 0);
     t.is(durable(place, ['verify']).code, 0);
+  },
+);
+
+test.serial(
+  'a keeper that listens needs nothing of its package any more: it may be replaced or removed under it',
+  async (t) => {
+    const place = scratch(t);
+    const agent = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+    const copy = join(place.top, 'package');
+    const program = dirname(dirname(PROGRAMS.hook));
+    cpSync(program, join(copy, 'dist/program'), { recursive: true });
+    copyFileSync(packageFile('package.json'), join(copy, 'package.json'));
+    const begun = place.run(
+      process.execPath,
+      [join(copy, 'dist/program/hooks/hook-entry.js'), 'claude-code'],
+      {
+        env: { DURABLE_AGENT_PID: String(agent.pid) },
+        input: JSON.stringify({ ...payloadOf(place, 'UserPromptSubmit'), prompt: 'work', prompt_id: 'p1' }),
+      },
+    );
+    t.deepEqual([begun.code, begun.stderr], [0, '']);
+    await until('the keeper listens', () => existsSync(keeperSocket(place.dir)));
+    rmSync(copy, { recursive: true });
+    const hook = bareHook(place);
+    t.is(fireBare(place, agent, hook, 'PreToolUse'), 0);
+    t.is(fireBare(place, agent, hook, 'PostToolUse'), 0);
+    t.deepEqual(calls(place), ONCE);
   },
 );
 
