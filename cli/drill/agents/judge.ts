@@ -107,9 +107,13 @@ function reportsFiles(facts: AgentFacts): string[] {
   ];
 }
 
+/** A call with these arguments that is merely listed is no request that waits. */
+const WAITS = /approval|pending|waiting|not answered/i;
+
 function approvalIntact(facts: AgentFacts): string[] {
   const { asked, pendingAfter } = facts;
-  const complaints = news(facts).includes(DEPLOYMENT.args)
+  const lines = news(facts).split('\n');
+  const complaints = lines.some((line) => line.includes(DEPLOYMENT.args) && WAITS.test(line))
     ? []
     : ['the model is not told of the request that waits, with its arguments'];
   if (asked === null) return complaints;

@@ -72,6 +72,7 @@ const CASES: readonly [string, Partial<AgentFacts>, readonly AgentCheck[]][] = [
   ['the turn is not named', said(SAID.replace('turn-1', 'a turn')), ['knowsInterrupted']],
   ['the file of the killed call is not named', said(SAID.replace('a.ts', 'it')), ['reportsFiles']],
   ['the arguments are another text', said(SAID.replace('1.50', '1.5')), ['approvalIntact']],
+  ['the request is told as a call', said(SAID.replace('pending', 'call deploy')), ['approvalIntact']],
   ['the turn is of another agent', recovered({ agent: 'kilo' }), ['knowsInterrupted']],
   ['a file is not reported', recovered({ files: [] }), ['reportsFiles', 'gitStatusMatches']],
   [
