@@ -1,6 +1,10 @@
 import test from 'ava';
+import { killedInEdit, leaseLost, resumedByAnother } from '../helpers/agents/rules.js';
 import { cleanTurn, killedInShell, refused } from '../helpers/agents/short-rules.js';
 
 test.serial(cleanTurn, 'opencode');
 test.serial(refused, 'opencode');
 test.serial(killedInShell, 'opencode');
+test.serial(killedInEdit, 'opencode');
+test.serial(leaseLost, 'opencode');
+test.serial(resumedByAnother, 'opencode');

@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AgentName } from '../../../lib/agents/step.js';
-import { end, processes, type Seen } from '../processes.js';
+import { end, processes, until, type Seen } from '../processes.js';
 import { BOUND_MS } from './bound.js';
 import type { AgentPlace, ScriptedModel } from './scripted-model.js';
 
@@ -51,21 +51,37 @@ export class RealAgent {
   async run(launch: Launch): Promise<AgentRun> {
     const { model } = this.#options;
     const before = model.requests().length;
-    const first = this.start(launch);
+    const first = this.#start(launch);
     await first.endedInTime();
     if (model.requests().length > before) return first;
-    this.repeated(first);
-    const again = this.start(launch);
+    this.#repeated(first);
+    const again = this.#start(launch);
     await again.endedInTime();
     return again;
   }
 
-  /** Says that this start came to nothing, and is made once more. */
-  repeated(first: AgentRun): void {
+  /** Its first request to the model is there. One that never reached its model is started once more, and said so. */
+  async started(launch: Launch): Promise<AgentRun> {
+    const { model } = this.#options;
+    const before = model.requests().length;
+    const isThere = (): boolean => model.requests().length > before;
+    for (let tries = 2; ; tries -= 1) {
+      const run = this.#start(launch);
+      const state = { isOver: false };
+      void run.ended.then(() => (state.isOver = true));
+      await until(() => state.isOver || isThere(), BOUND_MS);
+      if (isThere()) return run;
+      await run.kill();
+      if (tries === 1) throw new Error(`${this.name} did not start: ${run.said.slice(-600)}`);
+      this.#repeated(run);
+    }
+  }
+
+  #repeated(first: AgentRun): void {
     this.#options.log(`${this.name} did not start, once more: ${first.said.slice(-400)}`);
   }
 
-  start(launch: Launch): AgentRun {
+  #start(launch: Launch): AgentRun {
     const { model, place } = this.#options;
     const { args, env } = COMMANDS[this.name](launch, place, model.port);
     const [program, all] = model.beside(this.#options.program, args);

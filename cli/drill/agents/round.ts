@@ -109,7 +109,7 @@ async function ask(product: Product): Promise<Asked> {
 async function killedAtCall({ task, model, agent }: Scene): Promise<ReturnType<typeof readTree>> {
   const { steps, kill, repository } = task;
   model.follow({ '#first': [...steps.slice(0, kill.call + 1), { silent: true }] });
-  const run = await started({ agent, model });
+  const run = await agent.started({ prompt: PROMPT });
   // Before its first call: its launcher, the agent, and what it always has beside it.
   const own = [run.pid, ...descendants(run.pid).map(({ pid }) => pid)].flatMap((pid) => find(pid) ?? []);
   const then = await moment({ run, task, model });
@@ -119,20 +119,6 @@ async function killedAtCall({ task, model, agent }: Scene): Promise<ReturnType<t
   // What tells of a call's begin or end may have been started already.
   await gone(ours(repository), 'what records for the agent');
   return then;
-}
-
-/** Its first request is there. One that never reached its model is started once more, and said so. */
-async function started({ agent, model }: Pick<Scene, 'agent' | 'model'>): Promise<AgentRun> {
-  for (let tries = 2; ; tries -= 1) {
-    const run = agent.start({ prompt: PROMPT });
-    const state = { isOver: false };
-    void run.ended.then(() => (state.isOver = true));
-    await until(() => state.isOver || model.requests('#first').length > 0, BOUND_MS);
-    if (model.requests('#first').length > 0) return run;
-    await run.kill();
-    if (tries === 1) throw new Error(`${agent.name} did not start: ${run.said.slice(-600)}`);
-    agent.repeated(run);
-  }
 }
 
 async function moment({

@@ -69,7 +69,7 @@ function roundDocument(seed: number, round: AgentRound | string): AgentRoundDocu
   };
 }
 
-const HEADINGS: { readonly [C in AgentCheck]: string } = {
+export const HEADINGS: { readonly [C in AgentCheck]: string } = {
   knowsInterrupted: 'knows it was interrupted',
   reportsFiles: 'reports the files',
   approvalIntact: 'approval still there',

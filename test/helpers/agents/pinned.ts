@@ -35,6 +35,8 @@ const PINNED: { readonly [A in AgentName]: Pinned } = {
 
 const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'git-durable-agents');
 
+export const versionOf = (agent: AgentName): string => /@(\d+\.\d+\.\d+)/.exec(PINNED[agent].spec)?.[1] ?? '';
+
 /** The program's absolute path. Throws with what npm said where it cannot be installed. */
 export function agentProgram(agent: AgentName): string {
   const { spec, program } = PINNED[agent];

@@ -18,7 +18,7 @@ export const killedAtQuestion = test.macro({
     scene.place.git('config', 'durable.wait', '600');
     const agent = scene.agent(name);
     scene.model.follow({ '#first': [{ shell: COMMAND }] });
-    const run = agent.start({ prompt: 'do #first', asks: true });
+    const run = await agent.started({ prompt: 'do #first', asks: true });
     await until('a question is on record', () => approvals(scene.place).pending.length === 1, BOUND_MS);
     await run.kill();
     const [pending] = approvals(scene.place).pending;

@@ -30,7 +30,7 @@ export const killedInEdit = test.macro({
     const agent = scene.agent(name);
     const content = 'a line of the edit\n'.repeat(20_000);
     scene.model.follow({ '#first': [{ write: 'a.txt', content }] });
-    const run = agent.start({ prompt: 'do #first' });
+    const run = await agent.started({ prompt: 'do #first' });
     await until('the edit has begun', () => scene.file('a.txt') !== null, BOUND_MS);
     await run.kill();
     const found = scene.interrupted();
@@ -62,7 +62,7 @@ export const resumedByAnother = test.macro({
     const scene = await Scene.open(t);
     const [first, second] = [scene.agent(name), scene.agent(nextTo(name))];
     scene.model.follow({ '#first': [{ write: 'a.txt', content: 'a\n' }, { shell: LONG }] });
-    const run = first.start({ prompt: 'do #first' });
+    const run = await first.started({ prompt: 'do #first' });
     await scene.line('at');
     await run.kill();
     scene.model.follow({ '#second': [{ shell: 'echo b > b.txt' }] });
@@ -89,7 +89,7 @@ export const twoAtOnce = test.macro({
     const scene = await Scene.open(t);
     const [first, second] = [scene.agent(name), scene.agent(nextTo(name))];
     scene.model.follow({ '#first': [{ shell: HOLD }], '#second': [{ write: 'b.txt', content: 'b\n' }] });
-    const run = first.start({ prompt: 'do #first' });
+    const run = await first.started({ prompt: 'do #first' });
     await scene.line('at');
     const other = await second.run({ prompt: 'do #second' });
     const answer = told(scene.model.requests('#second').at(-1), 'tool');
@@ -113,7 +113,7 @@ export const leaseLost = test.macro({
     const scene = await Scene.open(t);
     const agent = scene.agent(name);
     scene.model.follow({ '#first': [{ shell: HOLD }, { write: 'late.txt', content: 'late\n' }] });
-    const run = agent.start({ prompt: 'do #first' });
+    const run = await agent.started({ prompt: 'do #first' });
     await scene.line('at');
     await killKeeper(scene.place);
     await takeLease(t, scene);

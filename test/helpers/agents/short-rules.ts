@@ -93,7 +93,7 @@ export const killedInShell = test.macro({
     const scene = await Scene.open(t);
     const agent = scene.agent(name);
     scene.model.follow({ '#first': [{ write: 'a.txt', content: 'a\n' }, { shell: LONG }] });
-    const run = agent.start({ prompt: 'do #first' });
+    const run = await agent.started({ prompt: 'do #first' });
     const shell = Number(await scene.line('at'));
     await run.kill();
     const found = scene.interrupted();
