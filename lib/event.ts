@@ -104,6 +104,8 @@ export const SCHEMAS = {
     exit: v.nullable(v.number()),
     checkpoint: v.nullable(oid),
     survivors: v.array(process),
+    /** The agent's own transcript and its length at the end, where the agent names one. Absent in older events. */
+    transcript: v.optional(v.strictObject({ path: v.string(), bytes: count })),
   }),
   'turn.interrupted': event('turn.interrupted', {
     detectedBy: v.picklist(['keeper', 'recover', 'library']),
@@ -155,6 +157,11 @@ export const SCHEMAS = {
     durationMs: v.nullable(v.number()),
     /** How it was settled when nobody saw it end. */
     settled: v.nullable(v.picklist(['accepted', 'retried', 'found'])),
+    /**
+     * What was found, just after the call, at the paths it named without saying what it would write; the bytes are among the contents.
+     * Absent where there are none, and in older events.
+     */
+    left: v.optional(v.array(v.strictObject({ path, image }))),
   }),
   'approval.requested': event('approval.requested', {
     approval: id,

@@ -13,6 +13,8 @@ const QUESTION = 'event:permission.asked';
 export const GitDurable = async ({ client, directory, serverUrl }) => {
   /** What the model has to be told, by session, until the next prompt. */
   const told = new Map();
+  /** What the model has said last, by session: its final text once it is idle. */
+  const texts = new Map();
   let last = Promise.resolve();
 
   /** The answer, or `{ failed }`; one call at a time. For a question, which may wait for a person, no later call waits. */
@@ -28,11 +30,17 @@ export const GitDurable = async ({ client, directory, serverUrl }) => {
     if (typeof context === 'string') told.set(session, [...(told.get(session) ?? []), context]);
   };
 
+  const finalText = (session) => {
+    const text = texts.get(session);
+    texts.delete(session);
+    return text === undefined ? null : { text };
+  };
+
   const onEvent = async (event) => {
     const hook = `event:${event.type}`;
     if (!INSTALLATION.hooks.includes(hook)) return;
-    const answer = await hand(hook, event, null);
     const { sessionID, id } = event.properties;
+    const answer = await hand(hook, event, hook === 'event:session.idle' ? finalText(sessionID) : null);
     keep(sessionID, answer);
     if (typeof answer.reply === 'string') await reply({ client, serverUrl }, { sessionID, id }, answer);
     if (event.type === 'session.deleted') told.delete(sessionID);
@@ -61,6 +69,11 @@ export const GitDurable = async ({ client, directory, serverUrl }) => {
     },
     'tool.execute.after': async (input, output) => {
       await quietly(() => hand('tool.execute.after', input, output));
+    },
+    'experimental.text.complete': async (input, output) => {
+      await quietly(() => {
+        if (typeof output.text === 'string') texts.set(input.sessionID, output.text);
+      });
     },
     'experimental.chat.system.transform': async (input, output) => {
       await quietly(() => {

@@ -7,7 +7,7 @@
  *     permission      the question is recorded; an answer given before it, or while it is waited for, is given back
  *     answer          that the person refused the call is recorded
  *     after-tool      the result is recorded; never refused, since the tool ran
- *     stop            the turn is finished and the lease given back
+ *     stop            what the turn has used is recorded; it is finished, and the lease given back
  *     session-end     a turn that nothing ended is abandoned, as its keeper does after `durable.idle`
  *
  * A turn belongs to the agent's session and process both: a session that is resumed after a crash has the same id and another
@@ -38,6 +38,7 @@ import { deliverInbox, type Delivered } from './deliver.js';
 import { knownText } from './known.js';
 import { answerWithin, isBrief } from './limits.js';
 import { callOf, ownTurn, type AgentProcess } from './own-turn.js';
+import { readTranscript } from './transcript.js';
 import { answered, permission, rejection } from './permission.js';
 import { PASS, type Reply, type Step, type StepOf } from './step.js';
 import { standingApprovals } from './standing.js';
@@ -82,7 +83,7 @@ async function taken(storage: Storage, by: AgentProcess, step: Step): Promise<Re
     case 'after-tool':
       return gate.afterTool(step);
     case 'stop':
-      return gate.end(step, { outcome: step.outcome, result: step.summary });
+      return gate.stop(step);
     case 'session-end':
       return gate.end(step, { outcome: 'abandoned', summary: `the session ended: ${step.reason}` });
   }
@@ -183,6 +184,18 @@ class AgentGate {
       durationMs: step.durationMs,
     });
     return PASS;
+  }
+
+  /** What the turn has used comes before its end; told twice, it is one event. */
+  async stop(step: StepOf<'stop'>): Promise<Reply> {
+    const { transcript, used } = readTranscript(this.#by.agent, step);
+    const end = { outcome: step.outcome, result: step.summary };
+    const own = used === null ? null : await ownTurn(this.#storage, this.#by, step.session);
+    if (own !== null && used !== null) {
+      const { turn, append } = own.context;
+      await append(() => [{ type: 'usage.recorded', turn, key: `${turn}:stop`, ...used }]);
+    }
+    return this.end(step, transcript === null ? end : { ...end, transcript });
   }
 
   async end(step: Step, end: TurnEnd): Promise<Reply> {

@@ -28,6 +28,7 @@ const PAYLOAD = v.object({
   reason: v.optional(v.string(), ''),
   prompt: v.optional(v.string(), ''),
   error: v.optional(v.string(), ''),
+  model: optionalText,
   last_assistant_message: v.nullish(v.string()),
 });
 
@@ -68,13 +69,24 @@ const STEPS: Readonly<Record<string, (said: Payload) => Bare<Step>>> = {
     exit: exitIn(said.error),
     durationMs: said.duration_ms,
   }),
-  Stop: (said) => ({ kind: 'stop', outcome: 'completed', summary: said.last_assistant_message ?? '' }),
+  Stop: (said) => ({
+    kind: 'stop',
+    outcome: 'completed',
+    summary: said.last_assistant_message ?? '',
+    ...turnOf(said),
+  }),
   StopFailure: (said) => ({
     kind: 'stop',
     outcome: 'failed',
     summary: said.last_assistant_message ?? said.error,
+    ...turnOf(said),
   }),
-  Interrupt: () => ({ kind: 'stop', outcome: 'abandoned', summary: 'interrupted by the person' }),
+  Interrupt: (said) => ({
+    kind: 'stop',
+    outcome: 'abandoned',
+    summary: 'interrupted by the person',
+    ...turnOf(said),
+  }),
   SessionEnd: ({ reason }) => ({ kind: 'session-end', reason }),
 };
 
@@ -85,6 +97,11 @@ const callOf = (said: Payload): { call: string | null; tool: string; input: unkn
   call: said.tool_use_id,
   tool: said.tool_name,
   input: said.tool_input,
+});
+
+const turnOf = ({ prompt_id, turn_id, model }: Payload): { turn: string | null; model: string | null } => ({
+  turn: prompt_id ?? turn_id,
+  model,
 });
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));

@@ -39,6 +39,8 @@ const ASKED = event({
   metadata: v.optional(v.unknown(), null),
   tool: v.nullish(v.object({ callID: text }), null),
 });
+/** What 'experimental.text.complete' said last, which the plugin lays beside the event. */
+const IDLE = v.nullish(v.object({ text: v.optional(v.string(), '') }));
 const REPLIED = event({ ...session.entries, requestID: text, reply: v.string() });
 
 type Said = v.InferOutput<typeof ENVELOPE>;
@@ -85,11 +87,13 @@ const STEPS: Readonly<Record<string, (said: Said) => Bare<Step>>> = {
     const { sessionID, requestID, reply } = v.parse(REPLIED, input).properties;
     return { kind: 'answer', session: sessionID, request: requestID, isAllowed: reply !== 'reject' };
   },
-  'event:session.idle': ({ input }) => ({
+  'event:session.idle': ({ input, output }) => ({
     kind: 'stop',
     session: sessionOf(input),
     outcome: 'completed',
-    summary: '',
+    summary: v.parse(IDLE, output)?.text ?? '',
+    turn: null,
+    model: null,
   }),
   'event:session.deleted': ({ input }) => ({
     kind: 'session-end',

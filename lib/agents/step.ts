@@ -48,7 +48,11 @@ export type Step = FromSession &
     | {
         readonly kind: 'stop';
         readonly outcome: 'completed' | 'failed' | 'abandoned';
+        /** The agent's final text, where it gives one. */
         readonly summary: string;
+        /** What the host's transcript calls this turn, and the model; null where the host does not say. */
+        readonly turn: string | null;
+        readonly model: string | null;
       }
     | { readonly kind: 'session-end'; readonly reason: string }
   );

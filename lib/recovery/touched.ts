@@ -145,10 +145,16 @@ function transactionIntents({ prepared, state }: TransactionState, { entries }: 
 }
 
 function callIntents(call: InvocationFold, paths: readonly Touched[]): Intent[] {
+  const left = new Map(call.finished?.event.left?.map(({ path, image }) => [path, image]));
+  // What nobody could tell beforehand was looked at just after the call.
   return paths.map(({ path, before, expected }) => ({
     path,
     seq: call.seq,
-    step: { before, expected, acknowledged: call.state === 'finished' },
+    step: {
+      before,
+      expected: expected === 'unknown' ? (left.get(path) ?? (left.has(path) ? null : expected)) : expected,
+      acknowledged: call.state === 'finished',
+    },
     permissions: null,
     isListed: false,
   }));

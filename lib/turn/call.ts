@@ -7,7 +7,7 @@
  * says so and never guesses.
  */
 import { digest } from '../canonical.js';
-import type { EventDraft, FileMode, Image, Kept, Recorded, Touched } from '../event.js';
+import type { DraftOf, EventDraft, EventOf, FileMode, Image, Kept, Recorded, Touched } from '../event.js';
 import { conflict } from '../files/apply.js';
 import { takeCheckpoint } from '../files/checkpoint.js';
 import { recordConflict, refuseConflicting, withConflict } from '../files/conflict.js';
@@ -68,6 +68,8 @@ export interface ProposedCall {
   readonly touched: readonly Touched[];
 }
 
+type Left = NonNullable<EventOf<'invocation.finished'>['left']>[number];
+
 const MOST_INLINE_PATHS = 64;
 
 /**
@@ -123,11 +125,28 @@ export async function endCall(
     call.unknownEffect && end.state !== 'denied'
       ? await snapshot(context, 'after a tool', 'after-tool')
       : null;
-  const draft = await finishedDraft(context, call.invocation, { ...end, checkpoint });
+  const left = end.state === 'denied' ? [] : await keepLeft(context, call.touched ?? []);
+  const finished = await finishedDraft(context, call.invocation, { ...end, checkpoint });
+  const draft = left.length === 0 ? finished : { ...finished, left };
   const [recorded] = await context.append(() => [draft]);
   if (recorded === undefined) throw new RangeError('the ledger recorded nothing of one draft');
   noteWritten(context, call.touched ?? [], end.state);
   return recorded;
+}
+
+/** What is there now of the paths whose content nobody could tell beforehand: what recovery holds later changes to. */
+async function keepLeft(context: TurnContext, touched: readonly Touched[]): Promise<Left[]> {
+  const left: Left[] = [];
+  const contents: Uint8Array[] = [];
+  for (const { path, expected } of touched) {
+    if (expected !== 'unknown') continue;
+    const { found, bytes } = look(context.storage, path);
+    if (typeof found === 'string' || (found !== null && bytes === null)) continue;
+    if (bytes !== null) contents.push(bytes);
+    left.push({ path, image: found });
+  }
+  await context.ledger.contents.keep(contents);
+  return left;
 }
 
 /** What a call said it would write it has written when it ended well; when it failed, only where that is found. */
@@ -150,7 +169,7 @@ async function finishedDraft(
   context: TurnContext,
   invocation: string,
   end: CallEnd & { durationMs: number | null; checkpoint: string | null },
-): Promise<EventDraft> {
+): Promise<DraftOf<'invocation.finished'>> {
   const result = end.result ?? null;
   const kept = result === null ? null : ((await context.ledger.contents.keep([result]))[0] ?? null);
   return {

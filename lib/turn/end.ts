@@ -26,6 +26,8 @@ export interface TurnEnd {
   /** What the turn claims of itself, held to the record to the letter; it counts in place of `result`. */
   readonly claim?: Claim;
   readonly exit?: number | null;
+  /** The agent's own transcript, and how long it is by now. */
+  readonly transcript?: { readonly path: string; readonly bytes: number };
   /** Snapshot of what the turn left. Default true. */
   readonly checkpoint?: boolean;
 }
@@ -48,6 +50,7 @@ export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<vo
       exit: end.exit ?? null,
       checkpoint,
       survivors,
+      ...(end.transcript === undefined ? {} : { transcript: end.transcript }),
     },
     { type: 'lease.released', turn: context.turn },
   ]);

@@ -16,7 +16,7 @@ import { fileOnly, look, revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
 import { filePath, refuseDetour } from '../git/tree-path.js';
 import { MARKER } from '../lease/processes.js';
-import { hasUnknownEffect } from '../recovery/touched.js';
+import { hasUnknownEffect, pathsOf } from '../recovery/touched.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import {
@@ -123,7 +123,8 @@ export class Turn {
     const call = turn?.invocations.find((one) => one.key === key);
     if (call === undefined) return false;
     if (call.finished !== null) return true;
-    const ending = { invocation: call.id, unknownEffect: hasUnknownEffect(call) };
+    const touched = await pathsOf(this.#context, call);
+    const ending = { invocation: call.id, unknownEffect: hasUnknownEffect(call), touched };
     await endCall(this.#context, ending, end);
     return true;
   }

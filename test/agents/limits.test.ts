@@ -10,7 +10,7 @@ import { scratch, type Scratch } from '../helpers/scratch.js';
 const FROM = { session: 's', cwd: null, transcript: null };
 const STEPS: readonly Step[] = [
   { ...FROM, kind: 'before-tool', call: 'c', tool: 'Bash', input: {} },
-  { ...FROM, kind: 'stop', outcome: 'abandoned', summary: '' },
+  { ...FROM, kind: 'stop', outcome: 'abandoned', summary: '', turn: null, model: null },
   { ...FROM, kind: 'session-end', reason: 'other' },
   { ...FROM, kind: 'permission', request: null, call: null, tool: 'Bash', input: {} },
 ];

@@ -29,6 +29,14 @@ export function seed(): number {
   return given === undefined ? 20_261_130 : Number(given);
 }
 
+/** What is optional is there or is not. */
+function recordOf(entries: readonly (readonly [string, Schema])[]): fc.Arbitrary<unknown> {
+  const requiredKeys = entries.filter(([, { type }]) => type !== 'optional').map(([name]) => name);
+  return fc.record(Object.fromEntries(entries.map(([name, entry]) => [name, arbitraryOf(entry)])), {
+    requiredKeys,
+  });
+}
+
 function arbitraryOf(schema: Schema): fc.Arbitrary<unknown> {
   switch (schema.type) {
     case 'literal':
@@ -41,6 +49,8 @@ function arbitraryOf(schema: Schema): fc.Arbitrary<unknown> {
       return numberOf(schema);
     case 'string':
       return stringOf(schema);
+    case 'optional':
+      return arbitraryOf(inner(schema.wrapped));
     case 'nullable':
       return fc.option(arbitraryOf(inner(schema.wrapped)), { nil: null });
     case 'array':
@@ -48,11 +58,7 @@ function arbitraryOf(schema: Schema): fc.Arbitrary<unknown> {
     case 'union':
       return fc.oneof(...(schema.options ?? []).map((option) => arbitraryOf(option as Schema)));
     case 'strict_object':
-      return fc.record(
-        Object.fromEntries(
-          Object.entries(schema.entries ?? {}).map(([name, entry]) => [name, arbitraryOf(entry)]),
-        ),
-      );
+      return recordOf(Object.entries(schema.entries ?? {}));
     default:
       throw new Error(`no arbitrary for a schema of type ${schema.type}`);
   }

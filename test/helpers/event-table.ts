@@ -54,6 +54,8 @@ function shape(schema: Schema): string {
   const named = Object.entries(SHAPES).find(([, known]) => (known as Schema) === schema);
   if (named !== undefined) return named[0];
   switch (schema.type) {
+    case 'optional':
+      return `${shape(inner(schema.wrapped))} or absent`;
     case 'nullable':
       return `${shape(inner(schema.wrapped))}?`;
     case 'array':
