@@ -3,6 +3,7 @@
  * written, with what to type.
  */
 import { usage } from './arguments.js';
+import { shellWord } from './shell-word.js';
 import type { OptionDefinition, VerbDefinition } from './verb.js';
 import { GLOBAL_OPTIONS } from './verbs.js';
 
@@ -16,6 +17,8 @@ export interface GivenOption {
   /** What is joined to it (`--name=value`, `-n5`), or the word after it; null when there is none. */
   readonly value: string | null;
   readonly isJoined: boolean;
+  /** The word after it, which looks like an option and so is not taken for its value. */
+  readonly beside?: string;
 }
 
 interface Given {
@@ -82,8 +85,10 @@ function sort(words: readonly string[], known: Options): Given {
     const next = words[at + 1];
     const takes = !option.isJoined && known.get(option.name)?.type !== 'boolean' && known.has(option.name);
     const hasValue = takes && next !== undefined && (!next.startsWith('-') || /^-\d/.test(next));
-    options.push(hasValue ? { ...option, value: next } : option);
-    if (hasValue) at += 1;
+    if (hasValue) {
+      options.push({ ...option, value: next });
+      at += 1;
+    } else options.push(takes && next !== undefined ? { ...option, beside: next } : option);
   }
   return { options, free };
 }
@@ -109,8 +114,13 @@ function checkOption(given: GivenOption, own: Options, caller: string): void {
     if (given.isJoined) throw usage(`${word} takes no value; type '${caller} ${word}'`);
     return;
   }
-  if (value === null)
-    throw usage(`${word} needs a value; type '${caller} ${word} ${option.value ?? 'VALUE'}'`);
+  if (value === null) {
+    const { beside } = given;
+    // A shell word keeps its quotes, or what is typed next would be another text.
+    const joined =
+      beside === undefined ? '' : `; where ${shellWord(beside)} is the value: ${word}=${shellWord(beside)}`;
+    throw usage(`${word} needs a value; type '${caller} ${word} ${option.value ?? 'VALUE'}'${joined}`);
+  }
   if (option.choices?.includes(value) === false)
     throw usage(`${word} takes ${listed(option.choices)}, not '${value}'; type '${caller} --help'`);
 }

@@ -40,8 +40,11 @@ export interface ErrorFields {
   'object-missing': { oid: string; needed: string; instead?: string };
   'object-damaged': { oid: string; detail: string };
   'out-of-space': { path: string };
-  /** `readOnly`: the file system takes no writes from anybody, whatever the modes say. */
-  'permission-denied': { path: string; readOnly: boolean };
+  /**
+   * `readOnly`: the file system takes no writes from anybody, whatever the modes say. `folder`: the one above it that may not be
+   * entered or changed, where that is why.
+   */
+  'permission-denied': { path: string; readOnly: boolean; folder?: string };
   'io-failed': { path: string; errno: string };
   // ledger
   'ledger-damaged': { task: string; commit: string | null; detail: string };
@@ -195,7 +198,9 @@ const SENTENCES: Sentences = {
   'permission-denied': (f) =>
     f.readOnly
       ? `'${f.path}' lies on a read-only file system; nothing was lost: mount it writable, or type the same in a copy`
-      : `permission denied on '${f.path}'; nothing was lost: mend its mode or owner and type the same again`,
+      : f.folder === undefined
+        ? `permission denied on '${f.path}'; nothing was lost: mend its mode or owner and type the same again`
+        : `permission denied on '${f.path}', since its folder may not be used; nothing was lost: type the same again after: chmod u+rwx '${f.folder}'`,
   'io-failed': (f) => `'${f.path}' cannot be used (${f.errno}); nothing was lost: type 'git durable doctor'`,
   'ledger-damaged': (f) =>
     `the ledger of task ${f.task} is damaged at ${f.commit ?? 'its ref'} (${f.detail}); type 'git durable verify ${f.task}', then 'git durable doctor --fix'`,
@@ -233,7 +238,7 @@ const SENTENCES: Sentences = {
   'stage-revoked': (f) =>
     `the staging directory of epoch ${String(f.epoch)} was taken away by a new holder; stop, and type 'git durable status'`,
   'transaction-failed': (f) =>
-    `transaction ${f.transaction} failed at '${f.path}' (${f.detail}) and is ${f.state}; ${f.state === 'rolled-back' ? 'every file is as it was' : "type 'git durable recover'"}`,
+    `transaction ${f.transaction} failed at '${f.path}' (${f.detail}) and is ${f.state}; ${f.state === 'rolled-back' ? 'every file is as it was: mend that and type the same again' : "type 'git durable recover'"}`,
   'checkpoint-incomplete': (f) =>
     `no checkpoint was taken (${f.detail}); mend that and type 'git durable checkpoint'`,
   'approval-settled': (f) =>

@@ -4,6 +4,7 @@ import type { Repository } from '../../lib/repository.js';
 import type { CallEnd, Call } from '../../lib/turn/call.js';
 import type { OpenCall } from '../../lib/turn/open-call.js';
 import type { Turn } from '../../lib/turn/turn.js';
+import { shellWord } from '../shell-word.js';
 import type { VerbContext } from '../verb.js';
 import { startAtGate, type Ending, type Gated } from './gate.js';
 import { findProgram } from './program.js';
@@ -31,9 +32,7 @@ export interface Ended {
 
 /** The command's words as a person would type them. */
 export function commandLine(command: readonly string[]): string {
-  const quoted = (word: string): string =>
-    /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-  return command.map(quoted).join(' ');
+  return command.map(shellWord).join(' ');
 }
 
 /**

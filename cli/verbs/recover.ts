@@ -12,8 +12,9 @@ import type {
   RepairResult,
 } from '../../lib/recovery/document.js';
 import { deliverAll } from '../../lib/agents/gate.js';
-import type { TurnsAround } from '../../lib/recovery/report.js';
+import type { Original, TurnsAround } from '../../lib/recovery/report.js';
 import type { Repository } from '../../lib/repository.js';
+import { openConflicts } from '../../lib/decisions/conflict.js';
 import { displayPath } from '../../lib/git/path.js';
 import { pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
@@ -21,6 +22,7 @@ import { noteForeign, noteLeftAlone, uncoveredRows } from '../left-alone.js';
 import { EXIT } from '../exit.js';
 import { noteDamage, withRepository } from '../open.js';
 import { argumentsText, type Cell, type Output, type Style } from '../output.js';
+import { shellWord } from '../shell-word.js';
 import type { VerbContext } from '../verb.js';
 
 const ACTIONS = ['roll-back', 'roll-forward', 'keep'] as const;
@@ -50,12 +52,42 @@ async function report(context: VerbContext, repository: Repository): Promise<num
   const found = await output.progress('looking', () => repository.recoveryReport({ all, containers: true }));
   const interrupted = ofTurn(found, context.arguments.text('turn'));
   const around = interrupted.length > 0 ? null : await repository.turnsAround();
-  output.result({ interrupted: interrupted.map(documentOf) }, () => {
-    if (around !== null) nothing(output, around);
+  const conflicts = await conflictsOf(repository);
+  output.result({ interrupted: interrupted.map(documentOf), conflicts }, () => {
+    if (around !== null) nothing(output, around, conflicts);
+    else describeConflicts(output, conflicts);
     for (const turn of interrupted) describe(output, turn, interrupted.length === 1);
   });
   noteForeign(output, found.foreign);
   return interrupted.length === 0 ? EXIT.done : EXIT.attention;
+}
+
+/** Of the whole repository, as `status` counts them: a repair decides none that was there before it. */
+async function conflictsOf({ storage }: Repository): Promise<OpenConflict[]> {
+  const open = await openConflicts(storage);
+  return open.map(({ task, conflict: { id, detected } }) => ({
+    id,
+    task,
+    turn: detected.event.turn,
+    path: detected.event.path,
+  }));
+}
+
+/** The field names are a contract. */
+interface OpenConflict {
+  readonly id: string;
+  readonly task: string;
+  readonly turn: string | null;
+  readonly path: string;
+}
+
+function describeConflicts(output: Output, conflicts: readonly OpenConflict[]): void {
+  section(
+    output,
+    'open conflicts, each path waits for a decision',
+    conflicts.map(({ id, path }) => [id, displayPath(path)]),
+    'compare and decide: git durable conflicts',
+  );
 }
 
 function ofTurn(report: RecoverReport, prefix: string | null): readonly InterruptedTurn[] {
@@ -78,8 +110,9 @@ async function mend(context: VerbContext, repository: Repository, action: Repair
     ofTurn(found, turn);
     const none = { restored: [], removed: [], checkpoint: null, kept: [], uncovered: [], uncoveredCount: 0 };
     const around = await repository.turnsAround();
+    const conflicts = await conflictsOf(repository);
     output.result({ turn: null, action, ...none }, () => {
-      nothing(output, around);
+      nothing(output, around, conflicts);
     });
     return EXIT.done;
   }
@@ -111,12 +144,26 @@ function describeRepair(output: Output, done: RepairResult): void {
   output.line(`next: git durable show ${done.turn}`);
 }
 
-function nothing(output: Output, { isOpen, elsewhere }: TurnsAround): void {
+function nothing(
+  output: Output,
+  { isOpen, elsewhere, original }: TurnsAround,
+  conflicts: readonly OpenConflict[],
+): void {
   output.line(
     isOpen ? 'nothing was interrupted: the turn is open, and who holds it lives' : 'nothing was interrupted',
   );
-  if (elsewhere > 0) output.line('in another work tree a turn was: git durable recover --all');
-  output.line('next: git durable status');
+  if (original !== null) describeOriginal(output, original);
+  else if (elsewhere > 0) output.line('in another work tree a turn was: git durable recover --all');
+  describeConflicts(output, conflicts);
+  output.line(`next: git durable ${conflicts.length > 0 ? 'conflicts' : 'status'}`);
+}
+
+/** Its turn is not this copy's, so that nobody repairs it twice. */
+function describeOriginal(output: Output, { workTree, checkpoint }: Original): void {
+  output.line(`this is a copy of '${workTree}', where a turn was interrupted`);
+  output.line(`repair it there: git durable -C ${shellWord(workTree)} recover`);
+  if (checkpoint !== null)
+    output.line(`put this copy's files back to before that turn: git durable restore ${checkpoint}`);
 }
 
 /** The field names are a contract. */
@@ -229,9 +276,7 @@ function describe(output: Output, turn: InterruptedTurn, isOnly: boolean): void 
   ]);
 }
 
-/** As a shell takes it. */
-const at = (workTree: string | null): string[] =>
-  workTree === null ? [] : ['-C', `'${workTree.replaceAll("'", "'\\''")}'`];
+const at = (workTree: string | null): string[] => (workTree === null ? [] : ['-C', shellWord(workTree)]);
 
 /** What a state cannot say in one word. */
 function explain(output: Output, { files, isSceneMissing, detectedBy }: InterruptedTurn): void {

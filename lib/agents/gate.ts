@@ -113,7 +113,7 @@ class AgentGate {
       if (open?.started.event.key === key) return PASS;
       // With a call under way a person steers the turn; with none, it ended by "No" or Esc, of which no hook tells.
       if (open?.invocations.some(({ state }) => state === 'started') === true) {
-        await own.steer(step.text, key);
+        await own.steer(step.text.toWellFormed(), key);
         return PASS;
       }
       await own.finish({ outcome: 'abandoned', summary: 'the next prompt came without an end of this one' });

@@ -26,7 +26,7 @@ const schema = v.strictObject({
 
 export type Claim = v.InferOutput<typeof schema>;
 
-/** Bytes to keep. Errors: 'usage' for what is no claim, 'path-outside', 'path-refused'. */
+/** Bytes to keep. Errors: 'usage' for what is no claim, or says two things of one path, 'path-outside', 'path-refused'. */
 export function encodeClaim(claim: Claim): Buffer {
   const parsed = v.safeParse(schema, claim);
   if (!parsed.success)
@@ -34,15 +34,20 @@ export function encodeClaim(claim: Claim): Buffer {
       detail: `the claim of a turn cannot be read (${parsed.issues[0].message}); give lists of paths and commands`,
     });
   const { changed, unchanged, ...more } = parsed.output;
-  const files = (list: readonly string[]): string[] => list.map((path) => filePath(path));
-  return Buffer.from(
-    canonicalJson({
-      ...more,
-      ...(changed === undefined ? {} : { changed: files(changed) }),
-      ...(unchanged === undefined ? {} : { unchanged: files(unchanged) }),
-    }),
-    'utf8',
-  );
+  const said = {
+    ...(changed === undefined ? {} : { changed: changed.map((path) => filePath(path)) }),
+    ...(unchanged === undefined ? {} : { unchanged: unchanged.map((path) => filePath(path)) }),
+  };
+  refuseBoth(said.changed ?? [], said.unchanged ?? []);
+  return Buffer.from(canonicalJson({ ...more, ...said }), 'utf8');
+}
+
+function refuseBoth(changed: readonly string[], unchanged: readonly string[]): void {
+  const both = unchanged.find((path) => changed.includes(path));
+  if (both === undefined) return;
+  throw new DurableError('usage', {
+    detail: `the claim of a turn says of '${both}' both that it was changed and that it was not; name it in one of the two lists`,
+  });
 }
 
 /** Throws 'object-damaged' for bytes that are no claim of this version. */

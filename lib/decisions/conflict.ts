@@ -7,6 +7,7 @@
 import { everyDecision, type Decisions } from './history.js';
 import { oldestFirst } from './order.js';
 import { pickOne } from './pick.js';
+import { hasCode } from '../errors.js';
 import { isOf, type EventDraft, type EventOf, type Image, type Recorded } from '../event.js';
 import { look } from '../files/revision.js';
 import { matches, type Found } from '../files/verdict.js';
@@ -33,13 +34,27 @@ export async function conflictsInView(storage: Storage): Promise<ListedConflict[
   return collect(storage, async (task) => (await Ledger.open(storage, task).readable()).state);
 }
 
+/** The open ones as far as this program can read: a ledger of a newer one hides those of no other. */
+export async function openConflicts(storage: Storage): Promise<ListedConflict[]> {
+  const found = await collect(storage, async (task) => {
+    try {
+      return (await Ledger.open(storage, task).readable()).state;
+    } catch (error) {
+      if (hasCode(error, 'version-unsupported')) return null;
+      throw error;
+    }
+  });
+  return found.filter(({ isOpen }) => isOpen);
+}
+
 async function collect(
   storage: Storage,
-  decisionsOf: (task: string) => Promise<Decisions>,
+  decisionsOf: (task: string) => Promise<Decisions | null>,
 ): Promise<ListedConflict[]> {
   const all: ListedConflict[] = [];
   for (const task of listTasks(storage)) {
     const decisions = await decisionsOf(task);
+    if (decisions === null) continue;
     for (const conflict of decisions.conflicts.values())
       all.push({ task, conflict, isOpen: isUnsettled(decisions, conflict) });
   }

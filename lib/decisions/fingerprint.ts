@@ -4,7 +4,8 @@
  * and checkpoint are left out, or an answer given while the agent was dead would never match (PROTOCOL.md 24).
  */
 import { canonicalJson, digest } from '../canonical.js';
-import { DurableError } from '../errors.js';
+import { DurableError, messageOf } from '../errors.js';
+import { jsonLoss } from '../json-loss.js';
 
 export interface Action {
   readonly tool: string;
@@ -30,9 +31,25 @@ export function exactBytes(what: string, text: string): Buffer {
   });
 }
 
-/** Arguments of a call as the text that is kept: a string as it is, anything else as the JSON that JSON.stringify gives. */
+/**
+ * Arguments of a call as the text that is kept: a string as it is, anything else as the JSON that JSON.stringify gives, undefined as null.
+ * Throws 'usage' for what JSON cannot say: it would be kept, shown and decided as something else.
+ */
 export function argsText(args: unknown): string {
   if (typeof args === 'string') return args;
-  const text = JSON.stringify(args) as string | undefined;
-  return text ?? 'null';
+  if (args === undefined) return 'null';
+  const loss = lossOf(args);
+  if (loss === null) return JSON.stringify(args);
+  throw new DurableError('usage', {
+    detail: `arguments are kept as JSON, and ${loss}; give what JSON can say, or the text itself`,
+  });
+}
+
+function lossOf(args: unknown): string | null {
+  try {
+    return jsonLoss(args);
+  } catch (error) {
+    // Nested beyond the stack, or a `toJSON` or a getter of theirs that throws.
+    return `they cannot be read (${messageOf(error)})`;
+  }
 }

@@ -9,7 +9,9 @@
  * Errors: 'out-of-space', 'permission-denied', 'io-failed'; what a caller must tell apart is a return value.
  */
 import {
+  accessSync,
   closeSync,
+  existsSync,
   constants,
   fchmodSync,
   fstatSync,
@@ -25,7 +27,7 @@ import {
   utimesSync,
   writeSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { DurableError } from '../errors.js';
 import type { Faults, Operation, Site } from './fault.js';
 
@@ -233,10 +235,39 @@ export function diskError(error: unknown, path: DiskPath): unknown {
   const code = errno(error);
   const name = path.toString();
   if (code === 'ENOSPC' || code === 'EDQUOT') return new DurableError('out-of-space', { path: name }, error);
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
-    return new DurableError('permission-denied', { path: name, readOnly: code === 'EROFS' }, error);
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
+    const folder = code === 'EACCES' ? closedFolder(error, name) : null;
+    const fields = { path: name, readOnly: code === 'EROFS', ...(folder === null ? {} : { folder }) };
+    return new DurableError('permission-denied', fields, error);
+  }
   if (/^E[A-Z0-9]+$/.test(code)) return new DurableError('io-failed', { path: name, errno: code }, error);
   return error;
+}
+
+/** The outermost folder above the path that may not be entered, else its own where no name in that may be made or taken; null: neither. */
+function closedFolder(error: unknown, path: string): string | null {
+  const own = dirname(resolve(path));
+  const above = [own];
+  for (let at = own; dirname(at) !== at; at = dirname(at)) above.unshift(dirname(at));
+  const shut = above.find((folder) => isRefused(folder, constants.X_OK));
+  if (shut !== undefined) return shut;
+  return changesNames(error, path) && isRefused(own, constants.W_OK) ? own : null;
+}
+
+const NAME_CALLS = ['rename', 'link', 'symlink', 'unlink', 'mkdir', 'rmdir'];
+
+function changesNames(error: unknown, path: string): boolean {
+  const call = error instanceof Error && 'syscall' in error ? String(error.syscall) : '';
+  return NAME_CALLS.includes(call) || (call === 'open' && !existsSync(path));
+}
+
+function isRefused(path: string, wanted: number): boolean {
+  try {
+    accessSync(path, wanted);
+    return false;
+  } catch (error) {
+    return errno(error) === 'EACCES';
+  }
 }
 
 /** Names in a folder; none where there is no such folder. Errors: 'permission-denied', 'io-failed'. */

@@ -126,6 +126,7 @@ export async function repairCutRestore(
   const { ledger, record } = cut;
   const { task } = ledger;
   const { objective } = record;
+  refuseLossy(action, (await findingsIn(storage, cut)).lost);
   const operation = { kind: 'operation', task, turn: null, turnKey: null } as const;
   const held = await takeOver(storage, { ...operation, objective, agent, force });
   const context = { storage, ledger, held, agent, workspace: ownWorkspace(storage), turn: null };

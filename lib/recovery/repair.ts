@@ -1,6 +1,7 @@
 /**
  * Repairing an interrupted turn: keep, roll back or roll forward. Named steps, in this order (PROTOCOL.md 11 to 18):
  *
+ *   0. refuse beforehand        what is known to be refused, before anything is ended for it
  *   1. take the lease over      the holder is dead, or is ended; older stages revoked, older writers ended or awaited
  *   2. find                     only now the tree is read: a verdict for each touched path
  *   3. checkpoint               the tree just before, so that the repair can be undone by restoring it
@@ -34,13 +35,14 @@ import type { ConflictState } from '../ledger/state.js';
 import { acquiredDraft } from '../turn/lease-events.js';
 import { aimOf, type Aim } from './aim.js';
 import type { InterruptedTurn, RepairAction, RepairResult } from './document.js';
-import type { Findings } from './findings.js';
+import { findingsOf, type Findings } from './findings.js';
 import { chosenCutRestore, repairCutRestore } from './cut-restore.js';
 import { chosenTurn, openTurnIn, interruptedHere, refuseLiveHolder, type OpenTurn } from './interrupted.js';
 import { refuseLossy } from './losses.js';
 import { conflictsMet, decided } from './met.js';
 import { draftOf, isRepair, keepReport, settlements, writtenInFact } from './outcome.js';
 import { reportOf } from './report.js';
+import { aftermathOf } from './scene.js';
 
 export interface RepairRequest {
   readonly action: RepairAction;
@@ -54,7 +56,7 @@ export interface RepairRequest {
 
 /**
  * Errors: 'not-found', 'ambiguous' (which turn), 'lease-held', 'lease-unproven', 'transaction-failed', 'object-missing', the
- * disk's. After an error the turn is still interrupted and may be repaired again.
+ * disk's. What can be known beforehand is refused before any process is ended. After an error the turn is still interrupted and may be repaired again.
  */
 export async function repair(storage: Storage, request: RepairRequest): Promise<RepairResult> {
   const agent = request.agent ?? 'recover';
@@ -69,6 +71,9 @@ export async function repair(storage: Storage, request: RepairRequest): Promise<
     });
   const open = await chosenTurn(storage, request.turn);
   if (request.takeOver !== true) refuseLiveHolder(storage, open);
+  // Without either, the takeover refuses before it ends anything.
+  if (open.detectedBy !== null || request.takeOver === true)
+    await refuseBeforehand(storage, open, request.action);
   const held = await takeOver(storage, {
     kind: 'operation',
     task: open.state.task,
@@ -87,6 +92,14 @@ export async function repair(storage: Storage, request: RepairRequest): Promise<
     await held.letGo();
     throw error;
   }
+}
+
+/** Nothing that is found here is used: the tree is read again once older writers are over. */
+async function refuseBeforehand(storage: Storage, open: OpenTurn, action: RepairAction): Promise<void> {
+  const { ledger, state, turn } = open;
+  const aftermath = aftermathOf(storage, open);
+  const { lost } = await findingsOf({ storage, ledger }, { state, turn, aftermath });
+  refuseLossy(action, lost);
 }
 
 /**

@@ -10,10 +10,12 @@ import { exactJson, type ExactJson } from '../exact-json.js';
 import { isLoss } from '../errors.js';
 import { isWaiting, lapseOf } from '../decisions/lapse.js';
 import { openStorage, type Storage } from '../git/storage.js';
+import { leaseOf } from '../lease/record.js';
+import { copiedFrom } from '../lease/workspace.js';
 import { orphansOfTurn } from '../orphans/find.js';
 import { lookAround, type Look } from '../orphans/look.js';
 import type { ApprovalState, TurnState } from '../ledger/state.js';
-import { cutRestoreReport, cutRestores } from './cut-restore.js';
+import { cutRestoreReport, cutRestores, type CutRestore } from './cut-restore.js';
 import type { InterruptedTurn, RecoverReport, ReportedApproval } from './document.js';
 import { findDrift, parseStatus } from './drift.js';
 import { findingsOf, reportedFile, rollsForward, type FileFinding, type Findings } from './findings.js';
@@ -55,16 +57,34 @@ export interface TurnsAround {
   readonly isOpen: boolean;
   /** Interrupted in other work trees, or in the repository that this is a copy of. */
   readonly elsewhere: number;
+  /** The work tree that this one is a copy of, where a turn was interrupted and it stands still; null: there is none. */
+  readonly original: Original | null;
+}
+
+export interface Original {
+  readonly workTree: string;
+  /** The checkpoint from before that turn, by which the copy's own files can be put back; null: not known. */
+  readonly checkpoint: string | null;
 }
 
 /** What somebody may have meant who finds nothing interrupted. Errors: the repository's and the disk's. */
 export async function turnsAround(storage: Storage): Promise<TurnsAround> {
   const { open } = await findTurns(storage, true);
   const others = [...open.filter(isInterrupted), ...(await cutRestores(storage, true))];
+  const elsewhere = others.filter(({ isOfHere }) => !isOfHere);
   return {
     isOpen: open.some(({ isOfHere }) => isOfHere),
-    elsewhere: others.filter(({ isOfHere }) => !isOfHere).length,
+    elsewhere: elsewhere.length,
+    original: originalAmong(storage, elsewhere),
   };
+}
+
+function originalAmong(storage: Storage, others: readonly (OpenTurn | CutRestore)[]): Original | null {
+  const copied = new Set(copiedFrom(storage).map(leaseOf));
+  const original = others.find(({ record }) => record !== null && copied.has(record.lease));
+  if (original?.record == null) return null;
+  const checkpoint = 'turn' in original ? original.turn.started.event.checkpoint : null;
+  return { workTree: original.record.workTree, checkpoint };
 }
 
 /** The document of one turn, and the findings it was made from. */

@@ -16,7 +16,8 @@ import { sameImage } from '../files/verdict.js';
 import { filePath, refuseDetour } from '../git/tree-path.js';
 import { freshId } from '../host.js';
 import { cut } from '../ledger/subject.js';
-import { argsText } from '../decisions/fingerprint.js';
+import { argsText, exactBytes } from '../decisions/fingerprint.js';
+import { refuseNameless } from './call-shape.js';
 import { recordObserved, type TurnContext } from './context.js';
 
 export interface IntendedPath {
@@ -35,7 +36,7 @@ export interface IntendedPath {
 
 export interface Call {
   readonly tool: string;
-  /** Kept byte for byte: a string as it is, anything else as JSON. */
+  /** Kept byte for byte: a string as it is, anything else as JSON (undefined as null); what JSON cannot say is refused with 'usage'. */
   readonly args: unknown;
   /** Default: the work tree. */
   readonly cwd?: string;
@@ -74,15 +75,17 @@ const MOST_INLINE_PATHS = 64;
 
 /**
  * Keeps what must be known before the effect, and returns the draft of `invocation.proposed`; appends nothing but
- * `conflict.detected`. Errors: 'conflict', 'conflict-open', 'path-refused', 'path-outside'.
+ * `conflict.detected`. Errors: 'conflict', 'conflict-open', 'path-refused', 'path-outside', 'usage' for what names no tool, or
+ * has arguments that cannot be kept as they are.
  */
 export async function proposeCall(
   context: TurnContext,
   call: Call,
   at: { index: number; invocation?: string },
 ): Promise<ProposedCall> {
+  refuseNameless(call);
+  const args = exactBytes('arguments', argsText(call.args));
   await recordObserved(context);
-  const args = Buffer.from(argsText(call.args), 'utf8');
   const mutates = call.mutates ?? call.paths?.length !== 0;
   const unknownEffect = mutates && call.paths === undefined;
   const { touched, contents } = await captureTouched(context, call.paths ?? []);

@@ -16,6 +16,7 @@ import { lapsedFor, requestDraft, standingFor, standingOf, type Standing } from 
 import { argsText, exactBytes, fingerprint, type Action } from '../decisions/fingerprint.js';
 import { expiresInMs, lapseDraft, lapseOf, type Ending, type Lapse } from '../decisions/lapse.js';
 import { refMoved } from '../decisions/wait.js';
+import { refuseVague } from './call-shape.js';
 import { deniedDraft, proposeCall, snapshot, startedDraft, type Call, type ProposedCall } from './call.js';
 import type { TurnContext } from './context.js';
 
@@ -39,9 +40,10 @@ export class Gate {
     this.#context = context;
   }
 
-  /** `index`: the place of the call, the same for all that becomes of it. */
+  /** `index`: the place of the call, the same for all that becomes of it. Errors: 'usage' for what nobody could decide, those of a call. */
   async ask(call: Ask, index: number): Promise<Asked> {
     const { storage, ledger } = this.#context;
+    refuseVague(call);
     const action = this.#action(call);
     exactBytes('arguments', action.args);
     const mark = fingerprint(action, ledger.task);

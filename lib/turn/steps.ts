@@ -90,22 +90,30 @@ export class Steps {
     return `${this.#context.turn}:${kind}:${String(count)}`;
   }
 
-  /** Throws 'replay-diverged' when an event of `key` stands for another one than was asked for. */
+  /**
+   * Throws when the event that has this key stands for another one than was asked for: 'replay-diverged' in a turn that is run
+   * again, else 'usage', since the caller chose the key.
+   */
   compare<T extends EventType>(
     draft: DraftOf<T>,
     recorded: Recorded | undefined,
     fields: readonly (keyof DraftOf<T> & string)[],
   ): void {
-    if (!this.rerunnable || recorded === undefined || !isOf(recorded, draft.type)) return;
+    if (recorded === undefined || !isOf(recorded, draft.type)) return;
     const said: Readonly<Record<string, unknown>> = { ...recorded.event };
     const asked: Readonly<Record<string, unknown>> = { ...draft };
     const other = fields.find((field) => canonicalJson(said[field]) !== canonicalJson(asked[field]));
     if (other === undefined) return;
+    const [before, now] = [said[other], asked[other]].map((value) => canonicalJson(value).slice(0, 200));
+    if (!this.rerunnable)
+      throw new DurableError('usage', {
+        detail: `the key '${draft.key ?? ''}' is on record with '${other}' ${before ?? ''}, and not with ${now ?? ''}; say the same again, or give another key`,
+      });
     throw new DurableError('replay-diverged', {
       turn: this.#context.turn,
       index: this.#next,
-      recorded: `${draft.type} with ${other} ${canonicalJson(said[other]).slice(0, 200)}`,
-      asked: canonicalJson(asked[other]).slice(0, 200),
+      recorded: `${draft.type} with ${other} ${before ?? ''}`,
+      asked: now ?? '',
     });
   }
 }

@@ -7,6 +7,7 @@
  * Killed anywhere, `git durable recover` tells what was written, what is in doubt and what is pending.
  */
 import { encodeClaim } from '../decisions/claim-shape.js';
+import { exactBytes } from '../decisions/fingerprint.js';
 import { DurableError, hasCode } from '../errors.js';
 import type { Image, ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
@@ -29,7 +30,7 @@ import {
   type ProposedCall,
 } from './call.js';
 import type { TurnContext } from './context.js';
-import { refuseUsage, type Used } from './used.js';
+import { refuseUsage, SAID_AGAIN, USED, type Used } from './used.js';
 import { finishTurn, interruptTurn, type TurnEnd } from './end.js';
 import { Gate, type Ask, type Asked } from './gate.js';
 import {
@@ -41,6 +42,7 @@ import {
   type OpenCall,
 } from './open-call.js';
 import { refuseMalformed } from '../files/change-shape.js';
+import { refuseUnknownCall } from './call-shape.js';
 import { encodeFailure, encodeResult, resultOf } from './result.js';
 import { again, askWhenHalf, complete, Steps, type Settling, type StepOptions } from './steps.js';
 import { resolveInTurn, type ConflictAnswer, type ResolvedConflict } from './resolve.js';
@@ -129,8 +131,9 @@ export class Turn {
     return true;
   }
 
-  /** Records a call that the harness refused, with the reason its model was given; once, however often it is run. */
+  /** Records a call that the harness refused, with the reason its model was given; once, however often it is run. Errors: as `invoke`. */
   async deny(call: Call, reason: string): Promise<void> {
+    exactBytes('the reason', reason);
     const index = this.#steps.take('deny');
     if ((await this.#steps.answer({ call, index })) !== undefined) return;
     const proposed = await proposeCall(this.#context, { ...call, mutates: false, paths: [] }, { index });
@@ -199,7 +202,10 @@ export class Turn {
       const { transaction } = await runTransaction(this.#context, held, read);
       return { transaction };
     };
-    if (options.invocation !== undefined) return run(options.invocation);
+    if (options.invocation !== undefined) {
+      refuseUnknownCall((await this.#context.ledger.state()).turn, options.invocation);
+      return run(options.invocation);
+    }
     return this.#step({ tool: 'transaction', args: namesOf(changes), settling: complete }, run);
   }
 
@@ -222,20 +228,16 @@ export class Turn {
     return revisionOf(this.#context.storage, filePath(path));
   }
 
-  /** Records a process this turn started: call it before the process may write (hold it at a gate until then). */
+  /** Records a process this turn started: call it before the process may write (hold it at a gate until then). Errors: 'not-found' for an unknown call. */
   async spawned(
     process: ProcessRecord,
     options: { invocation?: string; background?: boolean } = {},
   ): Promise<void> {
-    await this.#context.append(() => [
-      {
-        type: 'process.started',
-        turn: this.id,
-        process,
-        invocation: options.invocation ?? null,
-        background: options.background ?? false,
-      },
-    ]);
+    const { invocation = null, background = false } = options;
+    await this.#context.append(({ turn }) => {
+      refuseUnknownCall(turn, invocation);
+      return [{ type: 'process.started', turn: this.id, process, invocation, background }];
+    });
   }
 
   /** A snapshot of the work tree; in a replay the one that was taken then. */
@@ -273,9 +275,12 @@ export class Turn {
     );
   }
 
-  /** Text typed by a person while the turn runs. With the same key, or in a replay, it is one event. */
+  /**
+   * Text typed by a person while the turn runs. With the same key, or in a replay, it is one event.
+   * Errors: 'usage' for a lone surrogate, which no bytes stand for, and for another text under the same key.
+   */
   async steer(text: string, key?: string): Promise<void> {
-    const [content] = await this.#context.ledger.contents.keep([Buffer.from(text, 'utf8')]);
+    const [content] = await this.#context.ledger.contents.keep([exactBytes('what was typed', text)]);
     const draft = {
       type: 'steering.received',
       turn: this.id,
@@ -288,8 +293,9 @@ export class Turn {
   }
 
   /**
-   * What a call, or the turn, has used. With the same key, or in a replay, it is one event.
-   * Errors: 'usage' for what could not be summed (negative, no number, over 2^53).
+   * What a call of this turn, or the turn, has used. With the same key, or in a replay, it is one event.
+   * Errors: 'usage' for what could not be summed (negative, no number, over 2^53), and for another usage under the same key;
+   * 'not-found' for a call that the turn has not made.
    */
   async usage(usage: Used, key?: string): Promise<void> {
     refuseUsage(usage);
@@ -299,8 +305,11 @@ export class Turn {
       key: key ?? this.#steps.key('usage'),
       ...usage,
     } as const;
-    const [recorded] = await this.#context.append(() => [draft]);
-    this.#steps.compare(draft, recorded, ['model', 'inputTokens', 'outputTokens', 'cacheTokens', 'costUsd']);
+    const [recorded] = await this.#context.append(({ turn }) => {
+      refuseUnknownCall(turn, usage.invocation);
+      return [draft];
+    });
+    this.#steps.compare(draft, recorded, this.#steps.rerunnable ? SAID_AGAIN : USED);
   }
 
   /** Throws 'lease-lost' when this turn may no longer write. */

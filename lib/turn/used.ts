@@ -4,6 +4,11 @@ import type { DraftOf } from '../event.js';
 
 export type Used = Omit<DraftOf<'usage.recorded'>, 'type' | 'turn' | 'key' | 'agent'>;
 
+/** What a function that is run again says again: the time it takes is another, and so is the call where one is done anew. */
+export const SAID_AGAIN = ['model', 'inputTokens', 'outputTokens', 'cacheTokens', 'costUsd'] as const;
+
+export const USED = ['invocation', ...SAID_AGAIN, 'wallMs'] as const;
+
 /** Sums of whole numbers, and of dollars in whole billionths, are exact up to here. */
 const MOST = Number.MAX_SAFE_INTEGER;
 const MOST_USD = MOST / 1e9;
@@ -30,7 +35,9 @@ export function refuseUsage(used: Used): void {
     const kind = isWhole ? 'a whole number' : 'a number';
     throw refused(name, `${kind} from 0 to ${String(most)}, or null where nobody knows it`, value);
   }
-  const { model }: { readonly model: unknown } = used;
+  const { model, invocation }: { readonly model: unknown; readonly invocation: unknown } = used;
+  if (invocation !== null && (typeof invocation !== 'string' || invocation === ''))
+    throw refused('invocation', 'the id of a call of the turn, or null', invocation);
   if (model === null) return;
   const isName = typeof model === 'string' && model.isWellFormed() && model.length <= MODEL_CHARACTERS;
   if (!isName)

@@ -116,6 +116,22 @@ test('a claim that leads out of the work tree, or is none, is refused, and the t
   await repository.close();
 });
 
+test('a structured claim that says of one path both that it was changed and that it was not is refused with its name, and the turn is still open', async (t) => {
+  const place = scratch(t);
+  const repository = await open(place);
+  const turn = await start(repository);
+  const claim: Claim = { changed: ['b', 'a'], unchanged: ['./a'] };
+  t.throws(
+    () => {
+      turn.conclude({ claim });
+    },
+    { code: 'usage', message: /'a'/ },
+  );
+  await t.throwsAsync(turn.finish({ outcome: 'completed', claim }), { code: 'usage', message: /'a'/ });
+  t.is((await repository.state('talk')).turn?.state, 'open');
+  await repository.close();
+});
+
 test('what an ignored file became nobody knows; other files that are nowhere were not changed', async (t) => {
   const place = scratch(t);
   place.write('.gitignore', 'out/\n');

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { leaveConflict } from '../helpers/conflicting.js';
 import { document, type Line } from '../helpers/events.js';
+import { interruptedRun } from '../helpers/interrupted-run.js';
 import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -32,6 +33,25 @@ test('conflicts lists, compares three ways and names what to type; status counts
   t.regex(shown, /--- base\n\+\+\+ theirs\n@@[^\n]*\n-read\n\+theirs\n/);
   t.regex(shown, /--- base\n\+\+\+ mine\n@@[^\n]*\n-read\n\+mine\n/);
   t.is(durable(place, ['conflicts', 'nowhere']).code, 2);
+});
+
+test('recover names each open conflict, interrupted work or none, and names none that is settled', async (t) => {
+  const place = scratch(t);
+  const id = conflicting(place);
+  const named = (): unknown => document(place, ['recover'], { codes: [0, 3] })['conflicts'];
+  const line = new RegExp(`^ +${id} +file$`, 'm');
+  t.like(named(), [{ id, path: 'file' }]);
+  const idle = durable(place, ['recover']);
+  t.is(idle.code, 0);
+  t.regex(idle.stdout, line);
+  t.regex(idle.stdout, /^next: git durable conflicts$/m);
+  await interruptedRun(t, place, 'echo changed > README');
+  t.like(named(), [{ id, path: 'file' }]);
+  t.regex(durable(place, ['recover']).stdout, line);
+  t.is(durable(place, ['recover', '--keep']).code, 0);
+  t.is(durable(place, ['resolve', id, '--use-latest']).code, 0);
+  t.deepEqual(named(), []);
+  t.notRegex(durable(place, ['recover']).stdout, /conflict/);
 });
 
 test('resolve --keep-mine writes and prints its undo; a second answer is 4; no answer or two are 2', (t) => {

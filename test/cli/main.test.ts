@@ -50,6 +50,8 @@ const WRONG: readonly (readonly [words: readonly string[], says: RegExp])[] = [
   [['lease', 'seize'], /takes 'release', not 'seize'/],
   [['log', '-n'], /-n needs a value; type 'durable log -n N'/],
   [['log', '-n', '--json'], /-n needs a value/],
+  [['reject', 'id', '--feedback', '--x'], / type 'durable reject --feedback TEXT'; .*: --feedback=--x$/m],
+  [['checkpoint', '-m', "- don't"], / type 'durable checkpoint -m TEXT'; .*: -m='- don'\\''t'$/m],
   [['init', '--fence', 'tall'], /--fence takes strict, hooks or off, not 'tall'/],
   [['status', '--json=no'], /--json takes no value/],
   [['recover', '--keep=false'], /--keep takes no value/],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { document } from '../helpers/events.js';
 import { interruptedRun } from '../helpers/interrupted-run.js';
-import { durable } from '../helpers/program.js';
+import { durable, PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 const readme = (place: Scratch): string => readFileSync(join(place.dir, 'README'), 'utf8');
@@ -56,6 +56,33 @@ test('the interrupted turn of a repository that was moved by copying is named th
   t.deepEqual(named(copy), []);
   t.is(durable(copy, ['run', '--', 'true']).code, 0);
   t.is(durable(copy, ['verify']).code, 0);
+});
+
+test('a copy whose original stands says where to repair the turn and how to put its own files back, and both do', async (t) => {
+  const place = scratch(t);
+  await interruptedRun(t, place, 'echo changed > README');
+  const copy = copied(place, "a copy of the user's");
+  const { code, stdout } = durable(copy, ['recover', '--roll-back']);
+  t.is(code, 0);
+  t.is(readme(copy), 'changed\n');
+  const commands = [...stdout.matchAll(/: (git durable .*(?:recover|restore [0-9a-f]+))$/gm)].map(
+    ([, line]) => line,
+  );
+  t.is(commands.length, 2, stdout);
+  const typed = (line: string): number | null =>
+    copy.run(
+      'sh',
+      ['-c', `durable() { '${process.execPath}' "$PROGRAM" "$@"; }; ${line.replace('git ', '')}`],
+      {
+        env: { PROGRAM },
+      },
+    ).code;
+  t.is(typed(commands[1] ?? ''), 0);
+  t.is(readme(copy), 'hello\n');
+  t.is(readme(place), 'changed\n');
+  t.is(typed(commands[0] ?? ''), 3);
+  t.is(typed(`${commands[0] ?? ''} --roll-back`), 0);
+  t.is(readme(place), 'hello\n');
 });
 
 test('no copy of a copy loses the turn of the first one', async (t) => {

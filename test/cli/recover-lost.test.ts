@@ -1,12 +1,13 @@
 /** Interrupted turns whose baseline is lost or torn in the object store, through the real program. */
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { openRepository } from '../../lib/index.js';
-import { document, events } from '../helpers/events.js';
-import { interruptedRun } from '../helpers/interrupted-run.js';
+import { document, events, type Line } from '../helpers/events.js';
+import { interrupted, interruptedRun } from '../helpers/interrupted-run.js';
 import { differences, listing } from '../helpers/listing.js';
 import { lose, tear, unpack } from '../helpers/loose-objects.js';
+import { stateOf, until } from '../helpers/processes.js';
 import { durable } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
@@ -72,6 +73,30 @@ for (const [what, harm, nameOf, state] of CASES) {
     t.deepEqual(differences(files, listing(at.dir, ['.git'])), []);
   });
 }
+
+test('a repair that is refused ends no process that the turn left running, and one that is done does', async (t) => {
+  const at = scratch(t);
+  at.write('new', 'not in HEAD, whose tree git itself needs\n');
+  await interrupted(t, at, { script: 'echo changed > README; sleep 1000 & echo $! > ../left' });
+  const left = Number(readFileSync(join(at.top, 'left'), 'utf8'));
+  t.teardown(() => {
+    if (!['', 'Z'].includes(stateOf(left))) process.kill(left, 'SIGKILL');
+  });
+  const taken = (reason: string): Line | undefined =>
+    events(at, '--type', 'checkpoint.taken').find((event) => event['reason'] === reason);
+  await until('the keeper has kept the scene', () => taken('after-death') !== undefined);
+  unpack(at);
+  lose(at, `${String(taken('before-tool')?.['checkpoint'])}:worktree`);
+  const lease = at.git('for-each-ref', 'refs/durable/leases');
+  for (const how of ['--roll-back', '--roll-forward']) {
+    t.is(durable(at, ['recover', how]).code, 1);
+    t.false(['', 'Z'].includes(stateOf(left)), how);
+    t.is(at.git('for-each-ref', 'refs/durable/leases'), lease);
+  }
+  const kept = durable(at, ['recover', '--keep']);
+  t.is(kept.code, 0, kept.stderr);
+  t.true(['', 'Z'].includes(stateOf(left)));
+});
 
 test('a repair that a lost baseline forbids has the code object-missing', async (t) => {
   const at = await place(t);

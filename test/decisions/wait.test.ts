@@ -133,3 +133,28 @@ test('a call that waits in one process goes on by the answer of another', async 
   t.is((await repository.approvals())[0]?.approval.state, 'consumed');
   await repository.close();
 });
+
+/** Loaded into a process: each of its timers that is longer than a moment is said, and takes a thousand times as long. */
+const NO_TIMERS = `
+import { writeSync } from 'node:fs';
+const timer = globalThis.setTimeout;
+globalThis.setTimeout = (run, ms, ...more) => {
+  if (ms < 100) return timer(run, ms, ...more);
+  writeSync(1, 'asleep\\n');
+  return timer(run, Math.min(ms * 1000, 2 ** 31 - 1), ...more);
+};
+`;
+
+test('a call that waits in one process is woken by the answer of another, and not by its clock', async (t) => {
+  const place = scratch(t);
+  const loaded = `--import=data:text/javascript,${encodeURIComponent(NO_TIMERS).replaceAll("'", '%27')}`;
+  const ask = `durable ask --tool deploy --args '{}' --wait 3600 -- echo ran`;
+  const running = script(t, place, `export NODE_OPTIONS='${loaded}'; ${ask}`);
+  t.is(await running.line(), 'asleep');
+  t.is(durable(place, ['approve', await pendingId(place)]).code, 0);
+  let line: string | undefined;
+  do line = await running.line();
+  while (line === 'asleep');
+  t.is(line, 'ran');
+  t.is((await running.ended).code, 0);
+});

@@ -1,8 +1,9 @@
 /** Folders that may not be entered: named, neither deleted nor taken for what they were. Through the real program. */
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execPath } from 'node:process';
 import test, { type ExecutionContext } from 'ava';
+import { interruptedRun } from '../helpers/interrupted-run.js';
 import { PROGRAM } from '../helpers/program.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 import { walk } from '../helpers/turn-place.js';
@@ -68,5 +69,36 @@ for (const known of ['after a checkpoint of them', 'in a first checkpoint'] as c
     const again = durable<Taken>(at, 'checkpoint');
     t.deepEqual(skippedIn(again), []);
     t.is(at.git('ls-tree', '-r', '--name-only', `${again.checkpoint}:worktree`).split('\n').length, 6);
+  });
+}
+
+for (const [mode, what] of [
+  [0o000, 'entered'],
+  [0o555, 'changed'],
+] as const) {
+  test(`a roll back that meets a folder that may not be ${what} changes nothing and says what to type; typed, the same is done`, async (t) => {
+    const at = scratch(t);
+    const folder = join(at.dir, 'sub folder');
+    at.write('sub folder/file', 'before\n');
+    at.git('add', '-A');
+    at.git('commit', '-qm', 'two');
+    await interruptedRun(t, at, "echo after > README; echo after > 'sub folder/file'");
+    chmodSync(folder, mode);
+    t.teardown(() => {
+      chmodSync(folder, 0o755);
+    });
+    const [program = '', ...bound] = BOUND;
+    const back = () => at.run(program, [...bound, execPath, PROGRAM, 'recover', '--roll-back']);
+    const refused = back();
+    t.is(refused.code, 1);
+    t.is(readFileSync(join(at.dir, 'README'), 'utf8'), 'after\n');
+    const [, typed = ''] = /(chmod u\+rwx '.*sub folder')/.exec(refused.stderr) ?? [];
+    // The test's own folder has a quote in its name, which the sentence does not escape.
+    t.is(typed, `chmod u+rwx '${folder}'`, refused.stderr);
+    chmodSync(folder, 0o755);
+    const done = back();
+    t.is(done.code, 0, done.stderr);
+    t.is(readFileSync(join(folder, 'file'), 'utf8'), 'before\n');
+    t.is(readFileSync(join(at.dir, 'README'), 'utf8'), 'hello\n');
   });
 }

@@ -38,8 +38,8 @@ export const INTENT_AFTER_EFFECT: readonly Patch[] = [
 export const ARGUMENTS_NORMALIZED: readonly Patch[] = [
   {
     file: 'lib/turn/call.js',
-    find: 'Buffer.from(argsText(call.args), ',
-    replace: "Buffer.from(argsText(call.args).normalize('NFD'), ",
+    find: "exactBytes('arguments', argsText(call.args))",
+    replace: "exactBytes('arguments', argsText(call.args).normalize('NFD'))",
   },
 ];
 

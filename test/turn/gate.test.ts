@@ -19,6 +19,71 @@ test('a request keeps its arguments byte for byte and waits', async (t) => {
   await repository.close();
 });
 
+const CYCLE: Record<string, unknown> = {};
+CYCLE['self'] = { again: CYCLE };
+const hostile = {
+  toJSON: (): never => {
+    throw new Error('not today');
+  },
+};
+let deep: unknown = 1;
+for (let depth = 0; depth < 100_000; depth += 1) deep = [deep];
+
+/** What nobody could decide on; some only from programs without types. */
+const VAGUE: readonly (readonly [string, Readonly<Record<string, unknown>>, RegExp])[] = [
+  ['a BigInt', { args: 1n }, /bigint/],
+  ['a BigInt inside', { args: { a: [1, 2n] } }, /'\.a\[1\]'/],
+  ['undefined', { args: undefined }, /'args'/],
+  ['undefined in a list', { args: [undefined] }, /'\[0\]'/],
+  ['a function', { args: () => 1 }, /function/],
+  ['a function inside', { args: { run: () => 1 } }, /'\.run'/],
+  ['a symbol', { args: Symbol('x') }, /symbol/],
+  ['a number that is none', { args: { n: Number.NaN } }, /NaN at '\.n'/],
+  ['what is inside itself', { args: CYCLE }, /inside itself/],
+  ['a Map', { args: new Map([['a', 1]]) }, /Map/],
+  ['what throws', { args: hostile }, /not today/],
+  ['what is nested beyond the stack', { args: deep }, /cannot be read/],
+  ['no tool', { tool: '' }, /'tool'/],
+  ['a tool that is no text', { tool: 7 }, /'tool'/],
+  ['a command of no word', { command: [] }, /command/],
+  ['a command of an empty word', { command: [''] }, /command/],
+  ['a command that is a text', { command: 'rm -rf x' }, /command/],
+];
+
+test('a question that leaves open what is decided is refused as usage with what is wrong, and nothing is recorded of it', async (t) => {
+  const repository = await open(scratch(t));
+  const turn = await repository.startTurn({ objective: 'ask', keeper: false });
+  const { head } = await repository.state(turn.task);
+  for (const [what, wrong, message] of VAGUE) {
+    const ask = { tool: 'shell', args: 'x', ...wrong };
+    await t.throwsAsync(turn.requestApproval(ask), { code: 'usage', message }, what);
+    await t.throwsAsync(turn.gate(ask), { code: 'usage', message }, what);
+  }
+  t.deepEqual(await repository.approvals(), []);
+  t.is((await repository.state(turn.task)).head?.commit, head?.commit);
+  await turn.finish({ outcome: 'completed' });
+  await repository.close();
+});
+
+test('a call with arguments that JSON cannot say is refused as usage before it runs; members without a value are left out', async (t) => {
+  const repository = await open(scratch(t));
+  const turn = await repository.startTurn({ objective: 'call', keeper: false });
+  for (const args of [1n, [undefined], CYCLE, new Set([1])]) {
+    const call = { tool: 'edit', args, paths: [] };
+    await t.throwsAsync(
+      turn.invoke(call, () => t.fail('it ran')),
+      { code: 'usage' },
+    );
+  }
+  const said = { tool: 'shell', args: { at: new Date(0), bytes: Buffer.from('a'), none: undefined } };
+  const [asked, again] = [await turn.requestApproval(said), await turn.requestApproval(said)];
+  t.is(asked.approval, again.approval);
+  const text = JSON.stringify(said.args);
+  t.is((await turn.requestApproval({ tool: 'shell', args: text })).approval, asked.approval);
+  await turn.finish({ outcome: 'completed' });
+  await repository.close();
+});
+
 test('of many answers at once exactly one counts, and the others learn whose', async (t) => {
   const place = scratch(t);
   const repository = await open(place);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import test from 'ava';
 import { openRepository, systemHost, type Repository } from '../../lib/index.js';
-import { document, type Line } from '../helpers/events.js';
+import { document, events, type Line } from '../helpers/events.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 import { endedProcess } from '../helpers/turn-place.js';
 
@@ -30,15 +30,15 @@ test('text typed while a turn runs is an event of it, whole among the contents a
     await turn.finish({ outcome: 'completed' });
     await t.throwsAsync(turn.steer('too late'), { code: 'lease-lost' });
   }
-  const events: Line[] = [];
+  const recorded: Line[] = [];
   const commits: string[] = [];
   for await (const { event, commit } of repository.events('steered')) {
     if (event.type !== 'steering.received') continue;
-    events.push(event);
+    recorded.push(event);
     commits.push(commit);
   }
-  t.is(events.length, 4);
-  const content = events[1]?.['content'] as { oid: string; digest: string };
+  t.is(recorded.length, 4);
+  const content = recorded[1]?.['content'] as { oid: string; digest: string };
   t.is(content.digest, createHash('sha256').update(long).digest('hex'));
   const blob = spawnSync('git', ['cat-file', 'blob', content.oid], {
     cwd: place.dir,
@@ -81,6 +81,26 @@ test('the same message reported twice is one event, and it stands when the agent
   t.true(turns[0]?.items.every(({ rewound }) => rewound));
   t.is(document(place, ['verify'])['ok'], true);
   await again.close();
+});
+
+test('text that no bytes stand for is refused, and so is another text under one key: nothing of it is recorded', async (t) => {
+  const place = scratch(t);
+  const repository = await open(place);
+  const turn = await repository.startTurn({ objective: 'first', task: 'steered', keeper: false });
+  const half = 'half a \ud83d character';
+  await t.throwsAsync(turn.steer(half), { code: 'usage', message: /lone surrogate/ });
+  const call = { tool: 'think', mutates: false } as const;
+  await t.throwsAsync(
+    turn.invoke({ ...call, args: half }, () => undefined),
+    { code: 'usage' },
+  );
+  await t.throwsAsync(turn.deny({ ...call, args: 1 }, half), { code: 'usage' });
+  await turn.steer(TYPED, 'message 1');
+  const { message } = await t.throwsAsync(turn.steer('another', 'message 1'), { code: 'usage' });
+  t.regex(message, /'message 1'/);
+  t.deepEqual(await typed(repository, 'steered'), [['first', TYPED]]);
+  t.deepEqual(events(place, '--type', 'invocation.proposed'), []);
+  await repository.close();
 });
 
 test('a process of the turn records what was typed into it', async (t) => {

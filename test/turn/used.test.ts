@@ -32,6 +32,8 @@ const REFUSED: readonly Readonly<Record<string, unknown>>[] = [
   { cacheTokens: undefined },
   { model: 'a\ud800b' },
   { model: 'm'.repeat(201) },
+  { invocation: undefined },
+  { invocation: '' },
 ];
 
 test('usage that cannot be summed is refused with its name, before anything is recorded; the largest that can comes back as it was', async (t) => {
@@ -48,6 +50,52 @@ test('usage that cannot be summed is refused with its name, before anything is r
   await turn.usage({ ...NOTHING, ...largest });
   await repository.close();
   t.like(document(place, ['log', '--usage']), largest);
+});
+
+test('usage of a call that the turn has not made is refused with its id, and so is a process of one', async (t) => {
+  const place = scratch(t);
+  const repository = await openRepository(place.dir, { ...systemHost(), env: place.env });
+  const first = await repository.startTurn({ objective: 'one', task: 'metered', keeper: false });
+  const other = await first.begin({ tool: 'think', args: {}, mutates: false });
+  await other.end({ state: 'finished' });
+  await first.finish({ outcome: 'completed' });
+  const turn = await repository.startTurn({ objective: 'two', task: 'metered', keeper: false });
+  for (const invocation of ['nothing', other.invocation]) {
+    const wanted = { code: 'not-found', message: new RegExp(`'${invocation}'`) } as const;
+    await t.throwsAsync(turn.usage({ ...NOTHING, invocation }), wanted);
+    const child = { pid: process.pid, start: '1', command: 'sh' };
+    await t.throwsAsync(turn.spawned(child, { invocation }), wanted);
+    const write = { kind: 'write', path: 'new', expected: null, bytes: Buffer.from('x') } as const;
+    await t.throwsAsync(turn.transaction([write], { invocation }), wanted);
+  }
+  const recorded = ['usage.recorded', 'process.started', 'transaction.prepared'];
+  for (const type of recorded) t.deepEqual(events(place, '--type', type), []);
+  const own = await turn.begin({ tool: 'think', args: {}, mutates: false });
+  await turn.usage({ ...NOTHING, invocation: own.invocation });
+  t.is(events(place, '--type', 'usage.recorded').length, 1);
+  await repository.close();
+});
+
+test('under one key the same usage is one event, and another one is refused with what is on record', async (t) => {
+  const place = scratch(t);
+  const repository = await openRepository(place.dir, { ...systemHost(), env: place.env });
+  const turn = await repository.startTurn({ objective: 'meter', task: 'metered', keeper: false });
+  const { invocation } = await turn.begin({ tool: 'think', args: {}, mutates: false });
+  const used: Used = { ...NOTHING, invocation, model: 'a', inputTokens: 5, wallMs: 7 };
+  await turn.usage(used, 'answer 1');
+  await turn.usage(used, 'answer 1');
+  const others: Partial<Used>[] = [{ inputTokens: 6 }, { model: null }, { wallMs: 8 }, { invocation: null }];
+  for (const other of others) {
+    const [name = ''] = Object.keys(other);
+    const { message } = await t.throwsAsync(turn.usage({ ...used, ...other }, 'answer 1'), { code: 'usage' });
+    t.regex(message, new RegExp(`'answer 1' .*'${name}'`));
+  }
+  await turn.usage({ ...used, inputTokens: 6 }, 'answer 2');
+  t.deepEqual(
+    events(place, '--type', 'usage.recorded').map((event) => event['inputTokens']),
+    [5, 6],
+  );
+  await repository.close();
 });
 
 test('what a turn used stands, once, after its agent died in a call and after a rewind, and every table sums it alike', async (t) => {
