@@ -150,18 +150,20 @@ function wrongFile(facts: Facts, { story, verdict, file }: Told): string[] {
   return complaints;
 }
 
+const COMMANDS: readonly string[] = ['shell', 'declared-shell'];
+
 function lastActs(story: Story): string {
   return story.steps.map(({ act }) => `${act.kind} ${[...act.reached].at(-1) ?? ''}`).join(', ');
 }
 
-/** Once a command without named paths has ended, what it left is known, and so is its effect. */
+/** Once a command has ended, what it left is known: of the paths it named by a look at them, else by a checkpoint. */
 function acceptable(
   facts: Facts,
   story: Story,
   verdict: Verdict,
 ): { state: string; expected: string | null }[] {
   const plain = { state: verdict.state, expected: name(facts, verdict.expected) };
-  const shell = story.steps.find((step) => step.act.kind === 'shell')?.act;
+  const shell = story.steps.find((step) => COMMANDS.includes(step.act.kind))?.act;
   if (verdict.state !== 'changed' || shell?.reached.has('wrote') !== true) return [plain];
   const settled = { state: 'written', expected: name(facts, story.now) };
   return shell.reached.has('after') ? [settled] : [plain, settled];

@@ -100,7 +100,10 @@ test('every reading verb says in a git dir that may not be written what it says 
   });
   const { code, stderr } = closed(['checkpoint']);
   t.is(code, 1);
-  t.regex(stderr, /^git-durable: permission denied on '[^\n]*mend its mode or owner[^\n]*\n$/);
+  t.regex(
+    stderr,
+    /^git-durable: permission denied on '[^\n]*type the same again after: chmod u\+rwx '[^\n]*\n$/,
+  );
 });
 
 test('what belongs to another user is refused in one sentence, and read where it may be', async (t) => {

@@ -25,7 +25,7 @@ export function mutant(t: Pick<ExecutionContext, 'teardown'>, patches: readonly 
   for (const folder of ['lib', 'cli', 'hooks']) {
     cpSync(join(ROOT, 'dist', folder), join(top, 'dist', folder), { recursive: true, force: true });
   }
-  cpSync(join(ROOT, 'package.json'), join(top, 'package.json'));
+  for (const name of ['package.json', 'package-lock.json']) cpSync(join(ROOT, name), join(top, name));
   symlinkSync(realpathSync(join(ROOT, 'node_modules')), join(top, 'node_modules'));
   for (const patch of patches) apply(join(top, 'dist', patch.file), patch);
   cpSync(join(ROOT, '.build.mjs'), join(top, '.build.mjs'));

@@ -25,6 +25,12 @@ const OPERATIONS: Readonly<Partial<Record<Operation['kind'], string>>> = {
   sync: 'fsync',
 };
 
+/** Operations of which it may be a part: what is removed with all in it is named once, and a folder is made with its mode. */
+const LARGER: Readonly<Partial<Record<Operation['kind'], readonly string[]>>> = {
+  rmdir: ['unlink'],
+  chmod: ['mkdir'],
+};
+
 for (const name of Object.keys(SCENARIOS)) {
   test(`${name}: each change of the disk lies between the two fault points of its kind`, async (t) => {
     const { dir, top, env, run } = scratch(t);
@@ -38,8 +44,7 @@ for (const name of Object.keys(SCENARIOS)) {
     const unnamed = steps.flatMap(({ operation, within }) => {
       const kind = OPERATIONS[operation.kind];
       if (kind === undefined || within?.startsWith('user:') === true) return [];
-      // What is removed with all in it is named once, whatever lies in it.
-      const kinds = kind === 'rmdir' ? ['rmdir', 'unlink', 'spawn'] : [kind, 'spawn'];
+      const kinds = [kind, ...(LARGER[operation.kind] ?? []), 'spawn'];
       const named = kinds.some((one) => within?.endsWith(`:${one}`) === true);
       return named ? [] : [`${operation.kind} ${JSON.stringify(operation)} within ${within ?? 'no point'}`];
     });
