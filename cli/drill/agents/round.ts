@@ -48,15 +48,38 @@ export async function runAgentRound(drill: AgentDrill, seed: number): Promise<Ag
     install(drill, repository);
   });
   const place = { ...task.repository, env: withTemporary(task.repository) };
-  const model = await ScriptedModel.start(place);
+  const tidy = (): void => {
+    endAllOf(place);
+    rmSync(task.repository.top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  };
+  const forget = beforeInterruption(tidy);
   try {
+    const model = await ScriptedModel.start(place);
     const { name, agent: program, log } = drill;
     return await played({ drill, task, model, agent: new RealAgent({ name, program, place, model, log }) });
   } finally {
-    endAllOf(place);
-    model.end();
-    rmSync(task.repository.top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    tidy();
+    forget();
   }
+}
+
+const INTERRUPTIONS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Of a signal that ends this program: `tidy` comes first, then the signal does what it always did. Returns what takes that back. */
+function beforeInterruption(tidy: () => void): () => void {
+  const taken = INTERRUPTIONS.map((signal) => {
+    const handler = (): void => {
+      tidy();
+      forget();
+      process.kill(process.pid, signal);
+    };
+    process.on(signal, handler);
+    return { signal, handler };
+  });
+  const forget = (): void => {
+    for (const { signal, handler } of taken) process.off(signal, handler);
+  };
+  return forget;
 }
 
 interface Scene {
