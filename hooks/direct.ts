@@ -1,8 +1,9 @@
 /** A step that no keeper takes: the hook's own process opens the repository and puts it on record. Loaded only then. */
 import { agentProcess } from '../lib/agents/agent-process.js';
-import { answerTo, stepIn, takeInTime, unclear, type HookCall } from '../lib/agents/answer.js';
+import { answerTo, takeInTime, unclear, type HookCall } from '../lib/agents/answer.js';
 import { isReport } from '../lib/agents/report.js';
 import type { Reply, Step } from '../lib/agents/step.js';
+import { stepIn } from '../lib/agents/translate.js';
 import { processFaultActions } from '../lib/git/fault-actions.js';
 import { plannedFaults } from '../lib/git/fault.js';
 import { openStorage } from '../lib/git/storage.js';

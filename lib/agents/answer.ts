@@ -5,11 +5,10 @@
  * Where the payload cannot be read, or the gate fails before a tool that may change files, the tool is refused; after a tool nothing
  * is: what cannot be recorded is kept, and what went wrong is a note. Outside of a repository nothing is said.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { hasCode, messageOf } from '../errors.js';
 import type { Storage } from '../git/storage.js';
 import { takeStep } from './gate.js';
-import { answerWithin } from './limits.js';
+import { answerWithin, isWithin } from './limits.js';
 import type { AgentProcess } from './own-turn.js';
 import { isReport, report } from './report.js';
 import { recordSeen } from './seen.js';
@@ -27,12 +26,6 @@ export interface HookCall {
 
 /** In a payload that is not understood: a tool waits for the answer. */
 const BEFORE_TOOL = /"(?:PreToolUse|tool\.execute\.before)"/;
-
-/** Null for an event that says nothing here. Throws for what is no payload of this agent. */
-export function stepIn(agent: AgentName, payload: string): Step | null {
-  const said: unknown = JSON.parse(payload);
-  return TRANSLATIONS[agent].decode(said);
-}
 
 /** What is printed at a payload that `stepIn` threw at. */
 export function unclear({ agent, note }: HookCall, payload: string, error: unknown): string {
@@ -85,9 +78,9 @@ export async function takeInTime(
   if (isReport(step)) return report(storage, { by, step, payload }, { leftMs: leftMs(), note: call.note });
   const reply = takeStep(storage, by, step);
   if (step.kind !== 'before-tool' || effectOf(by.agent, step.tool, step.input) === 'reads') return reply;
-  const answer = await inTime(reply, leftMs());
-  if (answer === LATE) onLate?.(reply);
-  return answer;
+  if (await isWithin(reply, leftMs())) return reply;
+  onLate?.(reply);
+  return LATE;
 }
 
 interface Taking {
@@ -105,19 +98,6 @@ function noteSeen(storage: Storage, { agent, nonce, note }: HookCall): void {
     recordSeen(storage, agent, nonce);
   } catch (error) {
     note(messageOf(error));
-  }
-}
-
-async function inTime(reply: Promise<Reply>, ms: number): Promise<Reply> {
-  const late = new AbortController();
-  const refusal = pause(Math.max(0, ms), LATE, { signal: late.signal });
-  try {
-    return await Promise.race([reply, refusal]);
-  } finally {
-    late.abort();
-    refusal.catch(() => undefined);
-    // What fails after the refusal was said is nobody's to hear.
-    reply.catch(() => undefined);
   }
 }
 

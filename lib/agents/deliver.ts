@@ -26,7 +26,7 @@ import {
 } from './inbox.js';
 import { keyOf, ownTurn, type AgentProcess } from './own-turn.js';
 import type { Reply, Step } from './step.js';
-import { TRANSLATIONS } from './translate.js';
+import { stepIn } from './translate.js';
 
 /** One step through the gate. */
 export type TakeStep = (storage: Storage, by: AgentProcess, step: Step) => Promise<Reply>;
@@ -109,7 +109,7 @@ async function deliver(storage: Storage, take: TakeStep, waiting: Waiting): Prom
 /** Null for what this program does not understand any more. */
 function stepOf({ agent, payload }: KeptPayload): Step | null {
   try {
-    return TRANSLATIONS[agent].decode(JSON.parse(payload));
+    return stepIn(agent, payload);
   } catch {
     // It was understood when it was kept: an older or a newer program did.
     return null;

@@ -9,15 +9,14 @@
  * the file is flushed with its name. It is created under its own name, complete or not at all but for a kill or a power cut in the middle: what is left then is
  * no JSON, stays, and is named. Bounded: MOST_FILES, MOST_BYTES; what would go over is not kept, and the caller is told.
  */
-import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { lstatSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { diskError, isAbsence } from '../git/disk.js';
+import { count } from '../event-shapes.js';
+import { diskError, isAbsence, namesIn } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 import { freshId } from '../host.js';
 import { AGENTS } from './step.js';
-
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 
 /** The turn that the payload is of, and the fencing token under which alone it may be appended. */
 const PLACE = v.strictObject({ task: v.string(), turn: v.string(), epoch: count });
@@ -81,12 +80,14 @@ export function keepPayload(
 /** Oldest first; none where there is no inbox. Errors: the disk's. */
 export function inboxFiles(storage: Storage): InboxFile[] {
   const folder = folderOf(storage);
-  return namesIn(folder).flatMap((name) => {
-    const [, day, hour, minute, second, ms, late] = NAME.exec(name) ?? [];
-    if (day === undefined) return [];
-    const since = `${day}T${String(hour)}:${String(minute)}:${String(second)}.${String(ms)}Z`;
-    return [{ name, path: join(folder, name), isLate: late !== undefined, since }];
-  });
+  return namesIn(folder)
+    .sort()
+    .flatMap((name) => {
+      const [, day, hour, minute, second, ms, late] = NAME.exec(name) ?? [];
+      if (day === undefined) return [];
+      const since = `${day}T${String(hour)}:${String(minute)}:${String(second)}.${String(ms)}Z`;
+      return [{ name, path: join(folder, name), isLate: late !== undefined, since }];
+    });
 }
 
 /** Null for what its writer did not finish, a newer program wrote, or another process has taken in meanwhile. Errors: the disk's. */
@@ -115,14 +116,5 @@ export function setAside({ disk }: Storage, file: InboxFile): string {
 export const lateName = ({ name }: InboxFile): string => name.replace(/(?:\.late)?\.json$/, '.late.json');
 
 const folderOf = ({ layout }: Storage): string => join(layout.shared, 'inbox');
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort();
-  } catch (error) {
-    if (isAbsence(error)) return [];
-    throw diskError(error, folder);
-  }
-}
 
 const sizeOf = (path: string): number => lstatSync(path, { throwIfNoEntry: false })?.size ?? 0;

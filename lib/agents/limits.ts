@@ -5,6 +5,7 @@
  * refused before that, while somebody still listens. What an installation asks of the host stands here too, so that both
  * go by the same numbers; left alone Claude Code 2.1.332 and Codex CLI 0.171.0 wait for 600 s, OpenCode and Kilo for ever.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { AgentName, Step } from './step.js';
 
 const SECOND = 1000;
@@ -43,6 +44,19 @@ const SHARE = 0.8;
 export function answerWithin(agent: AgentName, step: Step, hookLimitMs: number): number {
   const limit = limitOf(LIMITS[agent], step);
   return SHARE * (hookLimitMs > 0 ? Math.min(limit, hookLimitMs) : limit);
+}
+
+/** Whether it is fulfilled within so many milliseconds; throws what it throws until then. What it throws later is nobody's to hear. */
+export async function isWithin(awaited: Promise<unknown>, ms: number): Promise<boolean> {
+  const over = new AbortController();
+  const late = pause(Math.max(0, ms), false, { signal: over.signal });
+  late.catch(() => undefined);
+  try {
+    return await Promise.race([awaited.then(() => true), late]);
+  } finally {
+    over.abort();
+    awaited.catch(() => undefined);
+  }
 }
 
 /** Whether the host leaves no time for more than the record that it ended. */

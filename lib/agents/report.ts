@@ -6,12 +6,12 @@
  * lost. What is not on record shortly before the host stops waiting goes there as well, and is taken out again should it be recorded after all: killed in between, the
  * next step of the agent finds it by its key. Where the inbox refuses it too (the same full disk), that is all there is to say.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf } from '../errors.js';
 import type { Storage } from '../git/storage.js';
 import { placeOf } from './deliver.js';
 import { takeStep } from './gate.js';
 import { dropPayload, keepPayload, type InboxFile } from './inbox.js';
+import { isWithin } from './limits.js';
 import type { AgentProcess } from './own-turn.js';
 import { PASS, type Reply, type Step } from './step.js';
 
@@ -36,7 +36,7 @@ export async function report(
   const recorded = takeStep(storage, told.by, told.step);
   let kept: InboxFile | null = null;
   try {
-    if (!(await isInTime(recorded, leftMs)))
+    if (!(await isWithin(recorded, leftMs)))
       kept = await keep(storage, told, 'the agent is about to wait no longer', note);
     const reply = await recorded;
     if (kept !== null) dropPayload(storage, kept);
@@ -45,17 +45,6 @@ export async function report(
     if (kept === null) await keep(storage, told, messageOf(error), note);
     else note(`it stays there: ${messageOf(error)}`);
     return PASS;
-  }
-}
-
-async function isInTime(recorded: Promise<Reply>, leftMs: number): Promise<boolean> {
-  const over = new AbortController();
-  const late = pause(Math.max(0, leftMs), false, { signal: over.signal });
-  late.catch(() => undefined);
-  try {
-    return await Promise.race([recorded.then(() => true), late]);
-  } finally {
-    over.abort();
   }
 }
 

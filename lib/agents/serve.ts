@@ -32,10 +32,11 @@ import { Unchanged } from '../git/unchanged.js';
 import { freshId } from '../host.js';
 import type { LeaseToken } from '../lease/record.js';
 import { agentProcess } from './agent-process.js';
-import { answerTo, stepIn, takeInTime } from './answer.js';
+import { answerTo, takeInTime } from './answer.js';
 import { answerWithin } from './limits.js';
 import { keyOf, ownTurn, type AgentProcess } from './own-turn.js';
 import { AGENTS, type Reply, type Step } from './step.js';
+import { stepIn } from './translate.js';
 import {
   BEAT_MS,
   BUILD,

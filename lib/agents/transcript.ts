@@ -5,11 +5,12 @@
  * after the prompt, each once (its lines repeat an answer's usage); subagents that write a transcript of their own are not in it. Of Codex the
  * last record of the turn, which sums itself. Neither says what a turn cost; OpenCode and Kilo name no transcript.
  *
- * Source: transcripts recorded from Claude Code 2.1.332 and Codex CLI 0.171.0 (test/fixtures/agents). Lines of other kinds are passed
+ * Source: transcripts recorded from Claude Code 2.1.332 and Codex CLI 0.171.0 (test/fixtures/transcripts). Lines of other kinds are passed
  * over. Where the turn's beginning is not within the last MOST_BYTES, or a line is not as it was seen, nobody knows the usage.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import * as v from 'valibot';
+import { count } from '../event-shapes.js';
 import type { Used } from '../turn/used.js';
 import type { AgentName, StepOf } from './step.js';
 
@@ -66,8 +67,6 @@ function usedIn(agent: AgentName, lines: readonly string[], of: Of): Used | null
   if (agent === 'claude-code') return usedInClaude(lines, of);
   return agent === 'codex' ? usedInCodex(lines, of) : null;
 }
-
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 
 const parsed = <S extends v.GenericSchema>(schema: S, line: string): v.InferOutput<S> | null => {
   const result = v.safeParse(v.pipe(v.string(), v.parseJson(), schema), line);

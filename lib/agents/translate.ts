@@ -19,3 +19,9 @@ export const TRANSLATIONS: { readonly [A in AgentName]: Translation } = {
   opencode: PLUGIN,
   kilo: PLUGIN,
 };
+
+/** Null for an event that says nothing here. Throws for what is no payload of this agent. */
+export function stepIn(agent: AgentName, payload: string): Step | null {
+  const said: unknown = JSON.parse(payload);
+  return TRANSLATIONS[agent].decode(said);
+}

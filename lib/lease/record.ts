@@ -18,6 +18,7 @@ import * as v from 'valibot';
 import { canonicalJson } from '../canonical.js';
 import { DurableError, hasCode, isDurableError } from '../errors.js';
 import { SCHEMAS } from '../event.js';
+import { count } from '../event-shapes.js';
 import { freshId } from '../host.js';
 import { commitBody, parseCommit, treeBody, type GitObject } from '../git/objects-format.js';
 import type { Storage } from '../git/storage.js';
@@ -27,7 +28,6 @@ export const LEASE_PREFIX = 'refs/durable/leases/';
 const RECORD_VERSION = 1;
 
 const text = v.string();
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const time = v.pipe(v.string(), v.isoTimestamp());
 const turnOfTask = v.strictObject({ task: text, turn: text });
 
