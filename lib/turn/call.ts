@@ -15,6 +15,7 @@ import { fileOnly, look, type Sight } from '../files/revision.js';
 import { sameImage } from '../files/verdict.js';
 import { filePath, refuseDetour } from '../git/tree-path.js';
 import { freshId } from '../host.js';
+import { hasUnknownEffect, pathsOf } from '../recovery/touched.js';
 import { cut } from '../ledger/subject.js';
 import { argsText, exactBytes } from '../decisions/fingerprint.js';
 import { refuseNameless } from './call-shape.js';
@@ -135,6 +136,21 @@ export async function endCall(
   if (recorded === undefined) throw new RangeError('the ledger recorded nothing of one draft');
   noteWritten(context, call.touched ?? [], end.state);
   return recorded;
+}
+
+/** By the host's call id, once, however often it is reported. False when no such call is on record. Errors: those of `endCall`. */
+export async function endReported(
+  context: TurnContext,
+  key: string,
+  end: CallEnd & { readonly durationMs: number | null },
+): Promise<boolean> {
+  const { turn } = await context.ledger.state();
+  const call = turn?.invocations.find((one) => one.key === key);
+  if (call === undefined) return false;
+  if (call.finished !== null) return true;
+  const touched = await pathsOf(context, call);
+  await endCall(context, { invocation: call.id, unknownEffect: hasUnknownEffect(call), touched }, end);
+  return true;
 }
 
 /** What is there now of the paths whose content nobody could tell beforehand: what recovery holds later changes to. */

@@ -17,12 +17,12 @@ import { fileOnly, look, revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
 import { filePath, refuseDetour } from '../git/tree-path.js';
 import { MARKER } from '../lease/processes.js';
-import { hasUnknownEffect, pathsOf } from '../recovery/touched.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import {
   endCall,
   deniedDraft,
+  endReported,
   proposeCall,
   startedDraft,
   type Call,
@@ -121,14 +121,7 @@ export class Turn {
    * False when no such call is on record. Errors: 'lease-lost', the disk's.
    */
   async endCall(key: string, end: CallEnd & { readonly durationMs: number | null }): Promise<boolean> {
-    const { turn } = await this.#context.ledger.state();
-    const call = turn?.invocations.find((one) => one.key === key);
-    if (call === undefined) return false;
-    if (call.finished !== null) return true;
-    const touched = await pathsOf(this.#context, call);
-    const ending = { invocation: call.id, unknownEffect: hasUnknownEffect(call), touched };
-    await endCall(this.#context, ending, end);
-    return true;
+    return endReported(this.#context, key, end);
   }
 
   /** Records a call that the harness refused, with the reason its model was given; once, however often it is run. Errors: as `invoke`. */

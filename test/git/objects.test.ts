@@ -1,15 +1,14 @@
 /** One suite for both backends: what an object store promises, judged by git itself. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { hasCode } from '../../lib/errors.js';
 import type { FaultPoint } from '../../lib/git/fault.js';
 import { commitBody } from '../../lib/git/objects-format.js';
-import { openStorage, type Storage } from '../../lib/git/storage.js';
-import { systemHost, type Host } from '../../lib/host.js';
+import { type Storage } from '../../lib/git/storage.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
+import { openObjects, unlinkAndWrite, type Opened } from '../helpers/opened-objects.js';
 
 type Backend = 'native' | 'isomorphic';
 
@@ -19,13 +18,6 @@ const BACKENDS: readonly { backend: Backend; objectFormat: 'sha1' | 'sha256' }[]
   { backend: 'isomorphic', objectFormat: 'sha1' },
 ];
 
-interface Opened {
-  readonly place: Scratch;
-  readonly storage: Storage;
-  readonly loose: (oid: string) => string;
-  readonly journal: (oid: string) => string;
-}
-
 for (const { backend, objectFormat } of BACKENDS) {
   const rule = (title: string, check: (t: ExecutionContext, opened: Opened) => Promise<void>): void => {
     test(`${backend} ${objectFormat}: ${title}`, async (t) => {
@@ -33,7 +25,7 @@ for (const { backend, objectFormat } of BACKENDS) {
       place.git('config', 'durable.objects', backend);
       // Flushing is judged in the power-loss tests; here it would be most of the time.
       place.git('config', 'durable.fsync', 'false');
-      await check(t, await open(t, place));
+      await check(t, await openObjects(t, place));
     });
   };
 
@@ -253,7 +245,7 @@ for (const { backend, objectFormat } of BACKENDS) {
 
   rule('in a linked work tree objects go where all work trees look', async (t, { place }) => {
     place.git('worktree', 'add', '-q', '../linked');
-    const linked = await open(t, place, {}, join(place.top, 'linked'));
+    const linked = await openObjects(t, place, {}, join(place.top, 'linked'));
     const oid = await linked.storage.objects.write('blob', Buffer.from('x'));
     t.is(place.git('cat-file', 'blob', oid), 'x');
     t.is((await linked.storage.objects.read(oid))?.body.toString(), 'x');
@@ -269,7 +261,7 @@ for (const { backend, objectFormat } of BACKENDS) {
       async (t, { place }) => {
         const host = { full: true };
         place.git('config', 'durable.fsync', 'true');
-        const opened = await open(t, place, { faults: { hit: full(point, host) } });
+        const opened = await openObjects(t, place, { faults: { hit: full(point, host) } });
         const error = await t.throwsAsync(opened.storage.objects.write('blob', Buffer.from('x')));
         t.true(hasCode(error, 'out-of-space'));
         t.deepEqual(tickets(opened.storage), [opened.storage.tickets.id], 'no temporary file is left');
@@ -291,7 +283,7 @@ for (const { backend, objectFormat } of BACKENDS) {
       const hit = (): never => {
         throw Object.assign(new Error('cannot be written'), { code });
       };
-      const readOnly = await open(t, place, { faults: { hit } });
+      const readOnly = await openObjects(t, place, { faults: { hit } });
       unlinkAndWrite(loose(oid), Buffer.alloc(0));
       t.is((await readOnly.storage.objects.read(oid))?.body.toString(), 'x');
       const error = await t.throwsAsync(readOnly.storage.objects.write('blob', Buffer.from('y')));
@@ -300,90 +292,7 @@ for (const { backend, objectFormat } of BACKENDS) {
   }
 }
 
-test('objects that lie on another disk are copied there, and restored there', async (t) => {
-  const place = scratch(t);
-  const apart = (point: FaultPoint): void => {
-    const links = ['object.publish:link:before', 'object.restore:link:before'];
-    if (links.includes(point)) throw Object.assign(new Error('another disk'), { code: 'EXDEV' });
-  };
-  const { storage, loose } = await open(t, place, { faults: { hit: apart } });
-  const oid = await storage.objects.write('blob', Buffer.from('x'));
-  t.is(place.git('cat-file', 'blob', oid), 'x');
-  unlinkAndWrite(loose(oid), Buffer.from('torn'));
-  t.is((await storage.objects.read(oid))?.body.toString(), 'x');
-  t.is(place.git('cat-file', 'blob', oid), 'x');
-  t.is(statSync(loose(oid)).mode & 0o777, 0o444);
-  place.git('fsck', '--strict');
-});
-
-test('in a partial clone the remote is never asked: the journal is, and what is not here is missing', async (t) => {
-  const place = scratch(t);
-  place.git('config', 'uploadpack.allowFilter', 'true');
-  place.write('README', 'second');
-  place.git('commit', '-qam', 'second');
-  place.git('clone', '-q', '--filter=blob:none', `file://${encodeURI(place.dir)}`, '../partial');
-  const { storage, loose } = await open(t, place, {}, join(place.top, 'partial'));
-  const oid = await storage.objects.write('blob', Buffer.from('ours'));
-  rmSync(loose(oid));
-  t.is((await storage.objects.read(oid))?.body.toString(), 'ours');
-  const first = place.git('rev-parse', 'HEAD~:README');
-  t.is(await storage.objects.read(first), undefined);
-  const asked = [...Array.from({ length: 30 }, () => first), oid];
-  const answers: boolean[] = [];
-  for await (const answer of storage.objects.readMany(asked)) answers.push('missing' in answer);
-  t.deepEqual(answers, [...Array.from({ length: 30 }, () => true), false]);
-});
-
-test('a program that has read ends by itself, without closing', (t) => {
-  const place = scratch(t);
-  place.git('repack', '-adq');
-  const library = pathToFileURL(join(import.meta.dirname, '../../lib/')).href;
-  const program = `
-    const { openStorage } = await import('${library}git/storage.js');
-    const { systemHost } = await import('${library}host.js');
-    const storage = await openStorage(process.argv[1], systemHost());
-    const object = await storage.objects.read(process.argv[2]);
-    console.log(object.type);`;
-  const oid = place.git('rev-parse', 'HEAD');
-  const ran = spawnSync(process.execPath, ['--input-type=module', '-e', program, place.dir, oid], {
-    env: place.env,
-    timeout: 20_000,
-  });
-  t.is(ran.stdout.toString(), 'commit\n');
-  t.is(ran.status, 0);
-});
-
-test('what is no object id is refused before git sees it', async (t) => {
-  const { storage } = await open(t, scratch(t));
-  for (const wrong of ['HEAD', '', 'a\nb', 'A'.repeat(40)]) {
-    await t.throwsAsync(storage.objects.read(wrong), { instanceOf: RangeError });
-    t.throws(
-      () => {
-        storage.objects.drop(wrong);
-      },
-      { instanceOf: RangeError },
-    );
-  }
-});
-
 const AUTHOR = 'git-durable <git-durable@users.noreply.github.com>';
-
-async function open(
-  t: ExecutionContext,
-  place: Scratch,
-  more: Partial<Host> = {},
-  dir = place.dir,
-): Promise<Opened> {
-  const storage = await openStorage(dir, { ...systemHost(), env: place.env, ...more });
-  t.teardown(() => storage.objects.close());
-  const { commonDir, shared } = storage.layout;
-  return {
-    place,
-    storage,
-    loose: (oid) => join(commonDir, 'objects', oid.slice(0, 2), oid.slice(2)),
-    journal: (oid) => join(shared, 'journal', oid),
-  };
-}
 
 const tickets = (storage: Storage): string[] => readdirSync(join(storage.layout.shared, 'tickets'));
 
@@ -392,13 +301,6 @@ const full =
   (hit: FaultPoint): void => {
     if (disk.full && hit === point) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
   };
-
-/** Other bytes under the name, without touching the file that the journal shares. */
-function unlinkAndWrite(path: string, bytes: Uint8Array): void {
-  const temp = `${path}.temp`;
-  writeFileSync(temp, bytes);
-  spawnSync('mv', ['-f', '--', temp, path]);
-}
 
 /** Flips the last bytes of the object's own stream in the only pack. */
 function damagePack(place: Scratch, oid: string): void {

@@ -7,14 +7,8 @@
  */
 import { realpathSync } from 'node:fs';
 import { record, bytes, type Step } from './recording.js';
-import {
-  drawWeather,
-  readFolder,
-  RecordedDisk,
-  writeFolder,
-  type Folder,
-  type Weather,
-} from './disk-rebuild.js';
+import { drawWeather, RecordedDisk, type Weather } from './disk-rebuild.js';
+import { readFolder, writeFolder, type Folder } from './folder-copy.js';
 import type { Random } from './random.js';
 import { strace, type Straced } from './strace.js';
 

@@ -8,7 +8,7 @@ import { execPath } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
 import { systemHost } from '../../lib/host.js';
-import { readFolder, writeFolder } from './disk-rebuild.js';
+import { readFolder, writeFolder } from './folder-copy.js';
 import { fastDisk } from './fast-disk.js';
 import { Random, seedOf } from './random.js';
 import { bytes } from './recording.js';

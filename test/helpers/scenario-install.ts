@@ -10,7 +10,7 @@ import { install, uninstall } from '../../hooks/install.js';
 import { recordSeen } from '../../lib/agents/seen.js';
 import { openStorage } from '../../lib/git/storage.js';
 import { openRepository } from '../../lib/repository.js';
-import { readFolder, writeFolder } from './disk-rebuild.js';
+import { readFolder, writeFolder } from './folder-copy.js';
 import { differences, listing } from './listing.js';
 import { Judge } from './ledger-judge.js';
 import { bytes } from './recording.js';

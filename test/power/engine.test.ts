@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { cutAt, cutsInside, rebuild, recordRun, type Recording } from '../helpers/power-cut.js';
 import { Random, seedOf } from '../helpers/random.js';
-import { listing, RecordedDisk, readFolder } from '../helpers/disk-rebuild.js';
+import { RecordedDisk } from '../helpers/disk-rebuild.js';
+import { listing, readFolder } from '../helpers/folder-copy.js';
 import { bytes } from '../helpers/recording.js';
 import { scratch } from '../helpers/scratch.js';
 

@@ -2,7 +2,7 @@
 import { chmodSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { readFolder, writeFolder } from '../helpers/disk-rebuild.js';
+import { readFolder, writeFolder } from '../helpers/folder-copy.js';
 import { openAs } from '../helpers/lease-place.js';
 import { edit, only } from '../helpers/reported.js';
 import { bytes } from '../helpers/recording.js';

@@ -17,7 +17,7 @@ import { acquire } from '../../lib/lease/acquire.js';
 import { Ledger } from '../../lib/ledger/ledger.js';
 import type { RepairAction, RepairResult } from '../../lib/recovery/document.js';
 import { repair } from '../../lib/recovery/repair.js';
-import { readFolder, writeFolder, type Folder } from '../helpers/disk-rebuild.js';
+import { readFolder, writeFolder, type Folder } from '../helpers/folder-copy.js';
 import { OPERATION } from '../helpers/lease-place.js';
 import { Random, seedOf } from '../helpers/random.js';
 import { bytes } from '../helpers/recording.js';
