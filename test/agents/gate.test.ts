@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { AgentSession } from '../helpers/agent-session.js';
 import { durable } from '../helpers/program.js';
+import { gitEvents, ledgers } from '../helpers/git-events.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 interface Logged {
@@ -11,17 +12,8 @@ interface Logged {
   readonly turn: string | null;
 }
 
-const ledgers = (place: Scratch): string[] =>
-  place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks/').split('\n').filter(Boolean);
-
-/** By git alone: each commit's message has the event as its line of JSON. */
-function events(place: Scratch, ref = ledgers(place)[0] ?? ''): Logged[] {
-  return place
-    .git('log', '--reverse', '--format=%B', ref)
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as Logged);
-}
+/** Of the first ledger. */
+const events = (place: Scratch): Logged[] => gitEvents(place, ledgers(place).slice(0, 1));
 
 const typesIn = (all: readonly Logged[]): string[] => all.map(({ type }) => type);
 

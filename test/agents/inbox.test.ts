@@ -8,6 +8,7 @@ import { AgentSession } from '../helpers/agent-session.js';
 import { document } from '../helpers/events.js';
 import { until } from '../helpers/processes.js';
 import { durable } from '../helpers/program.js';
+import { gitEvents, ledgers } from '../helpers/git-events.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 const FIXTURES = new URL('../../../test/fixtures/agents/', import.meta.url);
@@ -20,18 +21,7 @@ interface Logged {
   readonly what?: string;
 }
 
-/** By git alone: each commit's message has the event as its line of JSON. */
-const events = (place: Scratch): Logged[] =>
-  ledgers(place).flatMap((ref) =>
-    place
-      .git('log', '--reverse', '--format=%B', ref)
-      .split('\n')
-      .filter((line) => line.startsWith('{'))
-      .map((line) => JSON.parse(line) as Logged),
-  );
-
-const ledgers = (place: Scratch): string[] =>
-  place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks/').split('\n').filter(Boolean);
+const events = (place: Scratch): Logged[] => gitEvents(place);
 
 const calls = (place: Scratch): string[] =>
   events(place)

@@ -4,6 +4,7 @@ import test from 'ava';
 import { AgentSession } from '../helpers/agent-session.js';
 import { isRecord } from '../helpers/json.js';
 import { durable } from '../helpers/program.js';
+import { gitEvents } from '../helpers/git-events.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 interface Logged {
@@ -14,15 +15,7 @@ interface Logged {
   readonly args?: { readonly oid: string };
 }
 
-/** By git alone: each commit's message has the event as its line of JSON. */
-function events(place: Scratch): Logged[] {
-  const refs = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks/').split('\n');
-  return place
-    .git('log', '--reverse', '--format=%B', ...refs, '--')
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as Logged);
-}
+const events = (place: Scratch): Logged[] => gitEvents(place);
 
 const asked = (place: Scratch): Logged[] => events(place).filter(({ type }) => type.startsWith('approval.'));
 const ends = (place: Scratch): (string | undefined)[] =>

@@ -25,6 +25,7 @@ import {
 import { keeperOf, killKeeper } from '../helpers/keeper.js';
 import { stateOf, until } from '../helpers/processes.js';
 import { durable } from '../helpers/program.js';
+import { gitEvents } from '../helpers/git-events.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
 
 interface Logged {
@@ -33,15 +34,7 @@ interface Logged {
   readonly nonce?: string;
 }
 
-/** By git alone: each commit's message has the event as its line of JSON. */
-function events(place: Scratch): Logged[] {
-  const refs = place.git('for-each-ref', '--format=%(refname)', 'refs/durable/tasks/').split('\n');
-  return place
-    .git('log', '--reverse', '--format=%B', ...refs, '--')
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as Logged);
-}
+const events = (place: Scratch): Logged[] => gitEvents(place);
 
 const calls = (place: Scratch): string[] =>
   events(place).flatMap(({ type }) => (type.startsWith('invocation.') ? [type] : []));

@@ -87,6 +87,25 @@ test('op --beside stages beside a turn, loses nothing of either, and is recorded
   t.false(lines.some(({ ref }) => ref === 'refs/heads/own'));
 });
 
+test('a commit beside a turn that names its paths takes those alone; one that names none takes what the turn has staged as well', async (t) => {
+  const place = scratch(t);
+  for (const path of ['mine', 'again', 'theirs']) place.write(path, `${path}\n`);
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', 'git add theirs; echo open; cat']);
+  t.is(await running.line(), 'open');
+  const beside = (...words: string[]): void => {
+    const ran = durable(place, ['op', '--beside', '--', ...words]);
+    t.is(ran.code, 0, ran.stderr);
+  };
+  const committed = (): string => place.git('show', '--format=', '--name-only', 'HEAD');
+  beside('add', 'mine', 'again');
+  beside('commit', '-qm', 'by name', '--only', '--', 'mine');
+  t.is(committed(), 'mine');
+  beside('commit', '-qm', 'all that is staged');
+  t.is(committed(), 'again\ntheirs');
+  running.child.stdin.end();
+  await running.ended;
+});
+
 test('run --worktree gives a second session a linked work tree and a branch of its own', async (t) => {
   const place = scratch(t);
   const running = await openTurn(t, place);
