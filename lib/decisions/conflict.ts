@@ -31,14 +31,14 @@ export async function listConflicts(storage: Storage): Promise<ListedConflict[]>
 
 /** The open ones, and those that the newest turns have settled: at the cost of those turns. */
 export async function conflictsInView(storage: Storage): Promise<ListedConflict[]> {
-  return collect(storage, async (task) => (await Ledger.open(storage, task).readable()).state);
+  return collect(storage, (task) => newestOf(storage, task));
 }
 
 /** The open ones as far as this program can read: a ledger of a newer one hides those of no other. */
 export async function openConflicts(storage: Storage): Promise<ListedConflict[]> {
   const found = await collect(storage, async (task) => {
     try {
-      return (await Ledger.open(storage, task).readable()).state;
+      return await newestOf(storage, task);
     } catch (error) {
       if (hasCode(error, 'version-unsupported')) return null;
       throw error;
@@ -46,6 +46,9 @@ export async function openConflicts(storage: Storage): Promise<ListedConflict[]>
   });
   return found.filter(({ isOpen }) => isOpen);
 }
+
+const newestOf = async (storage: Storage, task: string): Promise<Decisions> =>
+  (await Ledger.open(storage, task).readable()).state;
 
 async function collect(
   storage: Storage,

@@ -1,7 +1,7 @@
 /** Reading what another program printed. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+import { isRecord } from '../../cli/drill/agents/json.js';
+
+export { isRecord };
 
 /** The value at a path of names; undefined where one is missing. */
 export function at(value: unknown, ...names: readonly string[]): unknown {
