@@ -1,0 +1,54 @@
+/** What README says the fence does not do, held to what it does: a limit that is lifted takes its sentence with it. */
+import test from 'ava';
+import { durable, startDurable, type Running } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+
+const observed = (place: Scratch): string =>
+  durable(place, ['log', '--type', 'git.observed', '--json']).stdout;
+
+async function within(
+  t: Parameters<typeof startDurable>[0],
+  place: Scratch,
+  act: () => void,
+): Promise<Running['said']> {
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', 'echo open; cat']);
+  if ((await running.line()) !== 'open') throw new Error(running.said);
+  act();
+  running.child.stdin.end();
+  await running.ended;
+  return running.said;
+}
+
+test('in the mode off a branch made beside a turn is neither refused nor noticed; in strict, without hooks, it is noticed', async (t) => {
+  for (const mode of ['off', 'strict']) {
+    const place = scratch(t);
+    place.git('config', 'durable.fence', mode);
+    await within(t, place, () => place.git('branch', 'beside'));
+    t.is(observed(place).includes('beside'), mode === 'strict', mode);
+  }
+});
+
+test('a core.hooksPath that can hold no files lets no turn start after init, but with the fence off', (t) => {
+  const place = scratch(t);
+  place.git('config', 'core.hooksPath', '/dev/null');
+  t.is(durable(place, ['init']).code, 0);
+  t.is(durable(place, ['run', '--', 'true']).code, 1);
+  t.is(durable(place, ['init', '--fence', 'off']).code, 0);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+});
+
+test('a stash drop beside a turn has dropped the entry: refused where it was the only one, named where there are more', async (t) => {
+  for (const entries of [1, 2]) {
+    const place = scratch(t);
+    t.is(durable(place, ['init']).code, 0);
+    for (let entry = 1; entry <= entries; entry += 1) {
+      place.write('README', `${String(entry)}\n`);
+      place.git('stash', '-q');
+    }
+    await within(t, place, () => {
+      t.is(place.run('git', ['stash', 'drop']).code, entries === 1 ? 128 : 0);
+      t.is(place.git('stash', 'list').split('\n').filter(Boolean).length, entries - 1);
+    });
+    t.is(observed(place).includes('stash changed'), entries === 2);
+  }
+});
