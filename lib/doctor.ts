@@ -262,7 +262,7 @@ function locksBelow(dir: string): string[] {
 async function fence(storage: Storage): Promise<Problem[]> {
   const workspace = workspaceId(storage, { create: false });
   const current = workspace === null ? null : await readLease(storage, leaseOf(workspace));
-  const { problems } = fenceHealth(storage, current?.record.state === 'held' ? current.record : null);
+  const { problems } = await fenceHealth(storage, current?.record.state === 'held' ? current.record : null);
   // What a lock or a hook needs stands in its sentence: no verb helps with a file that is somebody else's.
   return problems.map((detail) => ({ code: 'fence', detail, fix: '' }));
 }

@@ -73,7 +73,7 @@ export async function readStatus(storage: Storage): Promise<Status> {
     conflicts: conflicts.filter(({ isOpen }) => isOpen).length,
     orphans: distinct([...report.interrupted.flatMap((turn) => turn.orphans), ...left]).length,
     inbox: inboxStatus(storage),
-    fence: fenceHealth(storage, record),
+    fence: await fenceHealth(storage, record),
   };
 }
 

@@ -2,7 +2,14 @@
 import type { Settings, Storage } from '../git/storage.js';
 import { readTicket } from '../git/tickets.js';
 import type { LeaseRecord } from '../lease/record.js';
-import { missingHooks, unchainedHooks } from './hooks.js';
+import {
+  hooklessness,
+  missingHooks,
+  movedHooks,
+  stuckHooks,
+  unchainedHooks,
+  type Hookless,
+} from './hooks.js';
 import { indexLock } from './place.js';
 
 export interface FenceHealth {
@@ -11,9 +18,9 @@ export interface FenceHealth {
   readonly problems: readonly string[];
 }
 
-/** `held`: the record of the lease while it is held. */
-export function fenceHealth(storage: Storage, held: LeaseRecord | null): FenceHealth {
-  const problems = [...lockProblems(storage, held), ...hookProblems(storage, held)];
+/** `held`: the record of the lease while it is held. Errors: 'git-missing'. */
+export async function fenceHealth(storage: Storage, held: LeaseRecord | null): Promise<FenceHealth> {
+  const problems = [...lockProblems(storage, held), ...(await hookProblems(storage, held))];
   return { mode: storage.settings.fence, healthy: problems.length === 0, problems };
 }
 
@@ -36,15 +43,37 @@ function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
   return [];
 }
 
-function hookProblems(storage: Storage, held: LeaseRecord | null): string[] {
-  const missing = held?.kind === 'turn' && isAlive(storage, held) ? missingHooks(storage) : [];
+async function hookProblems(storage: Storage, held: LeaseRecord | null): Promise<string[]> {
+  const isOpen = held?.kind === 'turn' && isAlive(storage, held);
+  const moved = await movedHooks(storage);
+  const none = hooklessness(storage, moved?.dir);
+  const stuck = isOpen ? [] : stuckHooks(storage);
   return [
-    ...missing.map((name) => `the hook '${name}' was removed; the turn's next step puts it back`),
+    ...(none === null ? [] : [hookless(storage, none)]),
+    ...(isOpen && moved !== null && none === null
+      ? [`core.hooksPath is '${moved.dir}' now: the turn's next step puts its hooks there`]
+      : []),
+    ...stuck.map(
+      (path) =>
+        `'${path}' is a hook of a turn that is over, in a folder that cannot be written: rm '${path}'`,
+    ),
+    ...(isOpen ? missingHooks(storage) : []).map(
+      (name) => `the hook '${name}' was removed; the turn's next step puts it back`,
+    ),
     ...unchainedHooks(storage).map(
       (name) =>
         `the hook '${name}' is a tracked file: ours is not put in front of it, since git status would show that, and it refuses nothing`,
     ),
   ];
+}
+
+const OWN_FOLDER =
+  'git config --local core.hooksPath "$(git rev-parse --path-format=absolute --git-common-dir)/hooks"';
+
+function hookless({ settings }: Storage, { dir, why }: Hookless): string {
+  const left =
+    settings.fence === 'strict' ? 'index.lock alone refuses, and no branch, tag or push' : 'nothing refuses';
+  return `git looks for hooks in '${dir}' (core.hooksPath), ${why}: a turn has no hooks, ${left}; let it be a folder that can be written, or: ${OWN_FOLDER}`;
 }
 
 const isAlive = (storage: Storage, { holder }: LeaseRecord): boolean =>

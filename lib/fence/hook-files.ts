@@ -16,7 +16,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { isDurableError } from '../errors.js';
-import { errno } from '../git/disk.js';
+import { errno, isAbsence } from '../git/disk.js';
 import { splitPaths } from '../git/path.js';
 import type { Storage } from '../git/storage.js';
 import { packageFile } from '../package.js';
@@ -61,8 +61,8 @@ export function writeHook(storage: Storage, path: string, name: string): void {
 export function takeHook(storage: Storage, dir: string, name: string): boolean {
   const path = join(dir, name);
   const { disk } = storage;
-  // What was killed left this: a hook that was being written, and none where there was one.
-  disk.unlink('fence.hook', newOf(path));
+  // What was killed left this: a hook that was being written, and none where there was one. (On a read-only disk the attempt fails.)
+  if (isFile(newOf(path))) disk.unlink('fence.hook', newOf(path));
   const done = [path, `${path}.legacy`, `${path}.old`].some((at) => putBack(storage, path, at));
   const previous = previousOf(path);
   if (isFile(previous) && !isFile(path)) return disk.rename('fence.hook', previous, path) === 'done';
@@ -100,7 +100,7 @@ function contentOf(path: string): string {
   try {
     return readFileSync(path, 'latin1');
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EACCES', 'EISDIR'].includes(errno(error))) return '';
+    if (isAbsence(error) || ['EACCES', 'EISDIR'].includes(errno(error))) return '';
     throw error;
   }
 }

@@ -12,13 +12,14 @@
  * without a living turn.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
+import { join } from 'node:path';
 import * as v from 'valibot';
+import { hasCode, type DurableError } from '../errors.js';
 import { errno, namesIn } from '../git/disk.js';
 import type { Settings, Storage } from '../git/storage.js';
 import { setConfig, unsetConfig } from './config.js';
 import { excludeHooks, includeHooks } from './exclude.js';
+import { findHooksDir, isOutdated, whyNoHooks } from './hooks-dir.js';
 import { isHookPresent, placeHook, strays, takeHook, trackedHooks, writeHook } from './hook-files.js';
 
 const HOOKS = [
@@ -41,6 +42,10 @@ const INSTALLED = v.object({
   /** Names of hooks that are tracked files of the user's and were left alone. */
   tracked: v.array(v.string()),
   madeDir: v.boolean(),
+  /** Why there are no hooks in `dir` all the same, for the end of a sentence: the folder looked as if it could hold some. */
+  refused: v.optional(v.string()),
+  /** The files of settings that `dir` is from, as they were then (hooks-dir.ts). */
+  settings: v.optional(v.record(v.string(), v.string())),
   /** `durable.fence` of the repository's own config before `init` set it; undefined when it did not. */
   fenceBefore: v.optional(v.nullable(v.string())),
 });
@@ -54,14 +59,15 @@ export function installedHooks(storage: Storage): InstalledHooks | null {
 
 /** Idempotent. Returns the paths it wrote. With the mode 'off' there are no hooks. Errors: 'git-failed', the disk's. */
 export async function installHooks(storage: Storage, mode: Settings['fence'] | null): Promise<string[]> {
-  const dir = await hooksDir(storage);
   const before = installedHooks(storage);
+  const { dir, stamps } = await findHooksDir(storage, before?.settings);
   const isOff = (mode ?? storage.settings.fence) === 'off';
   const files = isOff ? await takeAll(storage, dir) : await configure(storage);
   const tracked = isOff ? [] : await trackedHooks(storage, dir, HOOKS);
-  if (!isOff && needsFiles(storage)) await excludeHooks(storage, dir, HOOKS);
+  if (!isOff && needsFiles(storage) && whyNoHooks(dir) === null) await excludeHooks(storage, dir, HOOKS);
   const fence = await modeBefore(storage, mode, before);
-  record(storage, { v: 1, dir, at: here(storage), tracked, madeDir: before?.madeDir === true, ...fence });
+  const madeDir = before?.madeDir === true;
+  record(storage, { v: 1, dir, at: here(storage), tracked, madeDir, settings: stamps, ...fence });
   // What it was is on record by now: killed here, `removeHooks` puts it back all the same.
   if (mode !== null) await setConfig(storage, ['durable.fence', mode]);
   return [...(before === null ? [manifest(storage)] : []), ...files];
@@ -77,7 +83,7 @@ export function plannedHooks(storage: Storage): string[] {
 export async function removeHooks(storage: Storage, last: boolean): Promise<string[]> {
   const installed = installedHooks(storage);
   const { disk } = storage;
-  const dir = installed?.dir ?? (await hooksDir(storage));
+  const dir = installed?.dir ?? (await findHooksDir(storage)).dir;
   const taken = isShared(storage, dir) ? [] : takeFrom(storage, dir);
   if (last) await unconfigure(storage);
   includeHooks(storage);
@@ -89,40 +95,109 @@ export async function removeHooks(storage: Storage, last: boolean): Promise<stri
   return taken;
 }
 
-/** At a turn's start, where `init` provided for hooks: all in place where git looks now. */
+/**
+ * At a turn's start, where `init` provided for hooks: all in place where git looks now. A folder that can hold none is left
+ * alone: the turn has its lock, and `hooklessness` says what it has not.
+ */
 export async function armHooks(storage: Storage): Promise<void> {
   const installed = installedHooks(storage);
   if (storage.settings.fence === 'off' || installed === null) return;
-  const dir = await hooksDir(storage);
-  if (dir !== installed.dir && !isShared(storage, installed.dir)) takeFrom(storage, installed.dir);
-  const tracked = await trackedHooks(storage, dir, HOOKS);
-  const madeDir = (dir === installed.dir && installed.madeDir) || (needsFiles(storage) && !existsSync(dir));
-  record(storage, { ...installed, dir, at: here(storage), tracked, madeDir });
-  if (!needsFiles(storage)) return;
-  storage.disk.makePassingDir('fence.hook', dir, 0o777);
+  const { dir, stamps } = await findHooksDir(storage, installed.settings);
+  if (dir !== installed.dir && !isShared(storage, installed.dir)) takeIfMay(storage, installed.dir);
+  const wants = needsFiles(storage) && whyNoHooks(dir) === null;
+  const tracked = wants ? await trackedHooks(storage, dir, HOOKS) : [];
+  const madeDir = (dir === installed.dir && installed.madeDir) || (wants && !existsSync(dir));
+  const more = { dir, at: here(storage), tracked, madeDir, settings: stamps };
+  const now: InstalledHooks = { ...installed, ...more, refused: undefined };
+  record(storage, now);
+  if (!wants) return;
   await excludeHooks(storage, dir, HOOKS);
-  for (const name of HOOKS) if (!tracked.includes(name)) placeHook(storage, dir, name);
+  const refused = place(
+    storage,
+    dir,
+    HOOKS.filter((name) => !tracked.includes(name)),
+  );
+  if (refused !== null) record(storage, { ...now, refused });
 }
 
-/** While a turn is open: puts hooks that somebody wiped back; returns their names. */
+/** Null when they are in place; else why not, and none is. */
+function place(storage: Storage, dir: string, names: readonly string[]): string | null {
+  try {
+    storage.disk.makePassingDir('fence.hook', dir, 0o777);
+    for (const name of names) placeHook(storage, dir, name);
+    return null;
+  } catch (error) {
+    if (!isShut(error)) throw error;
+    takeIfMay(storage, dir);
+    return `which takes none: ${error.message}`;
+  }
+}
+
+/** While a turn is open: what went wrong with its hooks meanwhile and was put right, a sentence each. */
 export async function restoreHooks(storage: Storage): Promise<string[]> {
+  const before = armed(storage);
+  if (before === null) return [];
+  const isMoved = isOutdated(before.settings ?? {});
   const missing = missingHooks(storage);
-  if (missing.length > 0) await armHooks(storage);
-  return missing;
+  if (!isMoved && missing.length === 0) return [];
+  await armHooks(storage);
+  const { dir } = installedHooks(storage) ?? before;
+  if (dir === before.dir)
+    return missing.map((name) => `the hook '${name}' was removed by somebody, and put back`);
+  const none = hooklessness(storage);
+  const went = none === null ? 'and the hooks of the turn went there' : 'and the turn has no hooks there';
+  return [
+    `core.hooksPath was changed: git looks for hooks in '${dir}' now and not in '${before.dir}', ${went}`,
+  ];
 }
 
-/** At a turn's end, or its death: they go, unless another work tree's turn needs them. */
+/** At a turn's end, or its death: they go, unless another work tree's turn needs them. A folder that cannot be written keeps them. */
 export function disarmHooks(storage: Storage): void {
   const installed = installedHooks(storage);
   if (installed === null || fencedDirs(storage).length > 0) return;
-  takeFrom(storage, installed.dir);
+  takeIfMay(storage, installed.dir);
 }
 
-/** Names of hooks that are to be in place during a turn and are not; [] where none are provided for. */
+/** Names of hooks that are to be in place during a turn and are not; [] where none can be. */
 export function missingHooks(storage: Storage): string[] {
-  const installed = installedHooks(storage);
-  if (installed === null || storage.settings.fence === 'off' || !needsFiles(storage)) return [];
+  const installed = armed(storage);
+  if (installed === null || hooklessness(storage) !== null) return [];
   return HOOKS.filter((name) => !installed.tracked.includes(name) && !isHookPresent(installed.dir, name));
+}
+
+export interface Hookless {
+  readonly dir: string;
+  /** For the end of a sentence. */
+  readonly why: string;
+}
+
+/** Why a turn has no hooks where `init` provided for some; null when it has. `moved`: the folder, where that is not on record. */
+export function hooklessness(storage: Storage, moved?: string): Hookless | null {
+  const installed = armed(storage);
+  if (installed === null) return null;
+  const dir = moved ?? installed.dir;
+  const why = whyNoHooks(dir) ?? (moved === undefined ? installed.refused : undefined);
+  return why === undefined ? null : { dir, why };
+}
+
+/** Where git looks now, when that is another folder than the one on record. */
+export async function movedHooks(storage: Storage): Promise<{ readonly dir: string } | null> {
+  const installed = armed(storage);
+  if (installed === null || !isOutdated(installed.settings ?? {})) return null;
+  const { dir } = await findHooksDir(storage, installed.settings);
+  return dir === installed.dir ? null : { dir };
+}
+
+/** Hooks of ours that lie in a folder where they can not be taken away. */
+export function stuckHooks(storage: Storage): string[] {
+  const installed = installedHooks(storage);
+  if (installed === null || whyNoHooks(installed.dir) === null) return [];
+  return HOOKS.filter((name) => isHookPresent(installed.dir, name)).map((name) => join(installed.dir, name));
+}
+
+/** What `init` did, where turns have files for hooks. */
+function armed(storage: Storage): InstalledHooks | null {
+  return storage.settings.fence === 'off' || !needsFiles(storage) ? null : installedHooks(storage);
 }
 
 /** Names of hooks that are tracked files of the user's, so that ours is not in front of them; git 2.54 runs ours beside them. */
@@ -132,15 +207,8 @@ export function unchainedHooks(storage: Storage): readonly string[] {
 
 /** What `removeHooks` has left in the folder that git uses. */
 export async function hooksLeft(storage: Storage): Promise<string[]> {
-  const dir = await hooksDir(storage);
+  const { dir } = await findHooksDir(storage);
   return HOOKS.flatMap((name) => strays(dir, name));
-}
-
-/** Where git looks, `core.hooksPath` or `hooks` of the common git dir. Our own git has that setting off, as its last value. */
-async function hooksDir({ git, layout }: Storage): Promise<string> {
-  const asked = await git.run(['config', '--type=path', '--null', '--get-all', 'core.hooksPath']);
-  const given = asked.stdout.toString('utf8').split('\0').slice(0, -2).at(-1);
-  return given === undefined ? join(layout.commonDir, 'hooks') : resolve(layout.workTree, given);
 }
 
 function needsFiles({ layout }: Storage): boolean {
@@ -154,14 +222,27 @@ const manifest = ({ layout }: Storage): string => join(layout.local, 'installed'
 function record(storage: Storage, installed: InstalledHooks): void {
   const { disk } = storage;
   const file = manifest(storage);
-  if (isDeepStrictEqual(parseInstalled(file), installed)) return;
+  const text = `${JSON.stringify(installed)}\n`;
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) return;
   disk.unlink('fence.hook', `${file}.new`);
-  disk.createPassing('fence.hook', `${file}.new`, Buffer.from(`${JSON.stringify(installed)}\n`), 0o600);
+  disk.createPassing('fence.hook', `${file}.new`, Buffer.from(text), 0o600);
   disk.rename('fence.hook', `${file}.new`, file);
 }
 
 const takeFrom = (storage: Storage, dir: string): string[] =>
   HOOKS.filter((name) => takeHook(storage, dir, name)).map((name) => join(dir, name));
+
+/** As far as the folder lets: what is left in it refuses nothing, and no turn's start or end fails for it. */
+function takeIfMay(storage: Storage, dir: string): void {
+  try {
+    takeFrom(storage, dir);
+  } catch (error) {
+    if (!isShut(error)) throw error;
+  }
+}
+
+const isShut = (error: unknown): error is DurableError =>
+  hasCode(error, 'permission-denied') || hasCode(error, 'io-failed');
 
 async function takeAll(storage: Storage, dir: string): Promise<string[]> {
   if (!isShared(storage, dir)) takeFrom(storage, dir);

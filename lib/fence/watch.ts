@@ -1,6 +1,6 @@
 /**
  * The keeper's part of the fence, at each of its looks: an `index.lock` that somebody removed is taken again (PROTOCOL.md 29),
- * a hook that somebody wiped is put back, and both are told.
+ * a hook that somebody wiped is put back, hooks follow a `core.hooksPath` that is changed, and all of it is told.
  *
  * The end of the turn may come meanwhile, from another process: it lets go of the lease before it takes the fence down, so
  * whoever put something back looks at the lease afterwards, and takes it down again when the turn is over.
@@ -21,8 +21,7 @@ export async function watchFence(
   const done: string[] = [];
   if (takeAgain(storage, { turn, task, agent: holder.agent, objective, holder }))
     done.push('index.lock of the turn was removed by somebody, and taken again');
-  for (const name of await restoreHooks(storage))
-    done.push(`the hook '${name}' was removed by somebody, and put back`);
+  done.push(...(await restoreHooks(storage)));
   if (done.length === 0) return [];
   const now = await readLease(storage, token.lease);
   if (now !== null && isToken(now.record, token)) return done;

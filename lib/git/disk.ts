@@ -172,20 +172,32 @@ export class Disk {
   }
 
   #makeDirs(path: DiskPath, site: Site, mode: FileBits, made: (parent: DiskPath) => void): void {
+    const first = this.#makeOne(path, site, mode);
+    if (first === 'there') return;
+    if (first !== 'made') {
+      this.#makeDirs(folderOf(path), site, mode, made);
+      // Once: there are folders that are there and in which none can be made, and it is said like this (/proc).
+      const second = this.#makeOne(path, site, mode);
+      if (second === 'there') return;
+      if (second !== 'made') throw second;
+    }
+    made(folderOf(path));
+  }
+
+  /** The error where there is no folder for it. */
+  #makeOne(path: DiskPath, site: Site, mode: FileBits): 'made' | 'there' | Error {
     try {
       this.#act(site, 'mkdir', path, () => {
         mkdirSync(path, { mode: firstBits(mode, 0o700) });
         if (typeof mode !== 'number') settleFolder(path, mode);
       });
+      return 'made';
     } catch (error) {
       const code = errno(causeOf(error));
-      if (code === 'EEXIST') return;
-      if (code !== 'ENOENT') throw error;
-      this.#makeDirs(folderOf(path), site, mode, made);
-      this.#makeDirs(path, site, mode, made);
-      return;
+      if (code === 'EEXIST') return 'there';
+      if (code === 'ENOENT' && error instanceof Error) return error;
+      throw error;
     }
-    made(folderOf(path));
   }
 
   #flush(site: Site, path: DiskPath, flags: number): void {

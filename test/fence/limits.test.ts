@@ -28,15 +28,6 @@ test('in the mode off a branch made beside a turn is neither refused nor noticed
   }
 });
 
-test('a core.hooksPath that can hold no files lets no turn start after init, but with the fence off', (t) => {
-  const place = scratch(t);
-  place.git('config', 'core.hooksPath', '/dev/null');
-  t.is(durable(place, ['init']).code, 0);
-  t.is(durable(place, ['run', '--', 'true']).code, 1);
-  t.is(durable(place, ['init', '--fence', 'off']).code, 0);
-  t.is(durable(place, ['run', '--', 'true']).code, 0);
-});
-
 test('a stash drop beside a turn has dropped the entry: refused where it was the only one, named where there are more', async (t) => {
   for (const entries of [1, 2]) {
     const place = scratch(t);
