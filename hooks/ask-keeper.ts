@@ -97,6 +97,7 @@ function messageOf({ agent, nonce, payload, agentPid }: Handed): Buffer {
     agentPid,
     parent: process.ppid,
     pidNamespace: process.platform === 'linux' ? readlinkSync('/proc/self/ns/pid') : '',
+    marker: process.env['DURABLE_MARKER'] ?? null,
     elapsedMs: sinceStart(),
     places: PLACES.map((name) => process.env[name] ?? null),
   };

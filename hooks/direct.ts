@@ -6,8 +6,12 @@ import type { Reply, Step } from '../lib/agents/step.js';
 import { stepIn } from '../lib/agents/translate.js';
 import { processFaultActions } from '../lib/git/fault-actions.js';
 import { plannedFaults } from '../lib/git/fault.js';
-import { openStorage } from '../lib/git/storage.js';
+import { openStorage, type Storage } from '../lib/git/storage.js';
 import { systemHost } from '../lib/host.js';
+import { messageOf } from '../lib/errors.js';
+import { MARKER } from '../lib/lease/processes.js';
+import { offerOwnGitTo } from '../lib/agents/own-git.js';
+import type { AgentProcess } from '../lib/agents/own-turn.js';
 
 /** What is printed. `agentPid`: as the environment says it. */
 export async function answerDirectly(call: HookCall, payload: string, agentPid: string): Promise<string> {
@@ -29,10 +33,24 @@ async function inRepository(
   const storage = await openStorage(step.cwd ?? process.cwd(), host);
   try {
     const found = agentProcess({ agentPid, parent: process.ppid }, { orDead: isReport(step) });
-    const by = { agent: call.agent, process: found };
+    const by = { agent: call.agent, process: found, marker: host.env[MARKER] };
+    offer(storage, by, { call, step });
     // The host's clock begins with this process.
     return await takeInTime(storage, { call, by, payload, beganMs: 0 }, step);
   } finally {
     await storage.close();
+  }
+}
+
+/** Without it the turn is fenced by hooks only, which `status` says: no reason to refuse anything. */
+function offer(
+  storage: Storage,
+  by: AgentProcess,
+  { call, step }: { readonly call: HookCall; readonly step: Step },
+): void {
+  try {
+    offerOwnGitTo(storage, by, step);
+  } catch (error) {
+    call.note(`the git of ${call.agent} gets no shim: ${messageOf(error)}`);
   }
 }

@@ -81,7 +81,7 @@ function describe(output: Output, status: Status): void {
     const text = `${quantity(status.inbox.count, 'report')} of agents, not on record, since ${status.inbox.since}`;
     rows.push(['inbox', { text, style: 'yellow' }]);
   }
-  rows.push(['fence', fence.mode]);
+  rows.push(['fence', fence.reason === null ? fence.mode : `${fence.mode}: ${fence.reason}`]);
   for (const problem of fence.problems) rows.push([{ text: 'problem', style: 'yellow' }, problem]);
   output.table(rows);
   output.line(`next: ${nextCommand(status)}`);

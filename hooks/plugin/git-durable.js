@@ -6,6 +6,8 @@
  * failure. Calls are handed on one after the other, in the order in which they came.
  */
 import { spawn } from 'node:child_process';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
 
 const INSTALLATION = { command: [], shared: true, hooks: [], timeoutMs: {} };
 const QUESTION = 'event:permission.asked';
@@ -70,6 +72,12 @@ export const GitDurable = async ({ client, directory, serverUrl }) => {
     'tool.execute.after': async (input, output) => {
       await quietly(() => hand('tool.execute.after', input, output));
     },
+    // For each command of the shell tool, between the two of its call.
+    'shell.env': async (_input, output) => {
+      await quietly(() => {
+        Object.assign(output.env, turnEnvironment(directory, output.env));
+      });
+    },
     'experimental.text.complete': async (input, output) => {
       await quietly(() => {
         if (typeof output.text === 'string') texts.set(input.sessionID, output.text);
@@ -95,13 +103,37 @@ async function quietly(act) {
   }
 }
 
+/** What git-durable has put there for the shells of this process (lib/fence/own-git.ts), and the shim first on PATH. Throws where there is nothing. */
+function turnEnvironment(directory, { PATH: given = process.env.PATH ?? '' }) {
+  const [, start] = /\) \S(?: \S+){18} (\d+) /.exec(readFileSync('/proc/self/stat', 'utf8')) ?? [];
+  const file = join(gitDirAbove(realpathSync(directory)), 'durable', 'own-git', `${process.pid}.${start}`);
+  const lines = readFileSync(file, 'utf8').matchAll(/^export (DURABLE_[A-Z_]+)='((?:[^']|'\\'')*)'$/gm);
+  const variables = Object.fromEntries(
+    [...lines].map(([, name, value]) => [name, value.replaceAll("'\\''", "'")]),
+  );
+  const shim = variables.DURABLE_SHIM;
+  if (shim === undefined) return variables;
+  const others = given.split(delimiter).filter((folder) => folder !== shim);
+  return { ...variables, PATH: [shim, ...others].join(delimiter) };
+}
+
+/** As git finds it in all but rare places. */
+function gitDirAbove(folder) {
+  const path = join(folder, '.git');
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat?.isDirectory()) return path;
+  if (stat !== undefined) return resolve(folder, /^gitdir: (.*?)\n?$/s.exec(readFileSync(path, 'utf8'))[1]);
+  if (folder === dirname(folder)) throw new Error('no repository');
+  return gitDirAbove(dirname(folder));
+}
+
 /** Never throws. */
 function ask(envelope, limitMs) {
   return new Promise((resolve) => {
     const failed = (why) => resolve({ failed: why });
     try {
       const [program, ...args] = INSTALLATION.command;
-      const env = { ...process.env, DURABLE_AGENT_PID: String(process.pid) };
+      const env = { ...process.env, DURABLE_AGENT_PID: String(process.pid), DURABLE_OWN_GIT: 'file' };
       const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], env });
       const timer = setTimeout(() => {
         child.kill('SIGKILL');

@@ -24,7 +24,7 @@ import {
   type KeptPayload,
   type PayloadPlace,
 } from './inbox.js';
-import { keyOf, ownTurn, type AgentProcess } from './own-turn.js';
+import { keyOf, ownTurn, placeIn, type AgentProcess } from './own-turn.js';
 import type { Reply, Step } from './step.js';
 import { stepIn } from './translate.js';
 
@@ -63,15 +63,17 @@ export async function deliverInbox(
 /** The turn that a payload of this agent is of now; null where nobody can tell. Never throws. */
 export async function placeOf(
   storage: Storage,
-  { process: { pid, start } }: AgentProcess,
+  by: AgentProcess,
   session: string,
 ): Promise<PayloadPlace | null> {
   try {
     const workspace = workspaceId(storage, { create: false });
     const record = workspace === null ? undefined : (await readLease(storage, leaseOf(workspace)))?.record;
-    if (record?.sessions.includes(session) !== true || record.holder.pid !== pid) return null;
+    if (record === undefined) return null;
     // Of an agent that has died meanwhile no start is known; nothing is appended for it.
-    if (start !== '' && record.holder.start !== start) return null;
+    const isDead = by.process.start === '' && by.process.pid === record.holder.pid;
+    const of = isDead ? { ...by, process: record.holder } : by;
+    if ((await placeIn(storage, record, { by: of, session })) === 'none') return null;
     const { task, turn, epoch } = record;
     return task === null || turn === null ? null : { task, turn, epoch };
   } catch {

@@ -11,7 +11,8 @@
  *     session-end     a turn that nothing ended is abandoned, as its keeper does after `durable.idle`
  *
  * A turn belongs to the agent's session and process both: a session that is resumed after a crash has the same id and another
- * process. Subagents have both, and share the turn. Steps arrive in processes of their own, or through the turn's keeper (serve.ts), and in
+ * process. Subagents have both, and share the turn. An agent that a turn has started (`git durable run -- AGENT`) is a part of that turn,
+ * which whoever began it ends (own-turn.ts): a prompt steers it, and a stop says what was used. Steps arrive in processes of their own, or through the turn's keeper (serve.ts), and in
  * any order of the two, so all that is known between two of them stands in the ledger and the lease, and what could not be recorded, in the
  * inbox (deliver.ts). Caveat: what an agent read before is not known here, so its writes are
  * not held to it.
@@ -20,6 +21,7 @@ import { resolve } from 'node:path';
 import { DurableError, hasCode, isDurableError, messageOf } from '../errors.js';
 import { argsText, fingerprint } from '../decisions/fingerprint.js';
 import { lapsedFor, standingFor } from '../decisions/approval.js';
+import { readsOwnGit } from '../fence/own-git.js';
 import type { Storage } from '../git/storage.js';
 import { throughLinks } from '../git/tree-path.js';
 import { leaseOf, readLease } from '../lease/record.js';
@@ -37,7 +39,7 @@ import type { Turn } from '../turn/turn.js';
 import { deliverInbox, type Delivered } from './deliver.js';
 import { knownText } from './known.js';
 import { answerWithin, isBrief } from './limits.js';
-import { callOf, ownTurn, type AgentProcess } from './own-turn.js';
+import { callOf, keyOf, ownTurn, type AgentProcess } from './own-turn.js';
 import { readTranscript } from './transcript.js';
 import { answered, permission, rejection } from './permission.js';
 import { PASS, type Reply, type Step, type StepOf } from './step.js';
@@ -107,16 +109,19 @@ class AgentGate {
 
   async prompt(step: StepOf<'prompt'>): Promise<Reply> {
     const key = `${step.session}:${step.id ?? argsText(step.text)}`;
-    const own = await this.#ownTurn(step.session);
+    const own = await ownTurn(this.#storage, this.#by, step.session);
     if (own !== null) {
-      const open = (await Ledger.open(this.#storage, own.task).state()).turn;
+      const open = (await own.context.ledger.state()).turn;
       if (open?.started.event.key === key) return PASS;
       // With a call under way a person steers the turn; with none, it ended by "No" or Esc, of which no hook tells.
-      if (open?.invocations.some(({ state }) => state === 'started') === true) {
-        await own.steer(step.text.toWellFormed(), key);
+      if (own.isJoined || open?.invocations.some(({ state }) => state === 'started') === true) {
+        await own.turn.steer(step.text.toWellFormed(), key);
         return PASS;
       }
-      await own.finish({ outcome: 'abandoned', summary: 'the next prompt came without an end of this one' });
+      await own.turn.finish({
+        outcome: 'abandoned',
+        summary: 'the next prompt came without an end of this one',
+      });
     }
     try {
       const known = await this.#start(step.session, { key, objective: step.text });
@@ -193,15 +198,18 @@ class AgentGate {
     const own = used === null ? null : await ownTurn(this.#storage, this.#by, step.session);
     if (own !== null && used !== null) {
       const { turn, append } = own.context;
-      await append(() => [{ type: 'usage.recorded', turn, key: `${turn}:stop`, ...used }]);
+      // A turn that it is part of may have any number of prompts.
+      const key = own.isJoined ? keyOf(step.session, `stop ${String(transcript?.bytes)}`) : `${turn}:stop`;
+      await append(() => [{ type: 'usage.recorded', turn, key, ...used }]);
     }
     return this.end(step, transcript === null ? end : { ...end, transcript });
   }
 
   async end(step: Step, end: TurnEnd): Promise<Reply> {
-    const turn = await this.#ownTurn(step.session);
-    if (turn === null) await this.#refuseLost(step);
-    await turn?.finish(isBrief(this.#by.agent, step) ? { ...end, checkpoint: false } : end);
+    const own = await ownTurn(this.#storage, this.#by, step.session);
+    if (own === null) await this.#refuseLost(step);
+    if (own?.isJoined === false)
+      await own.turn.finish(isBrief(this.#by.agent, step) ? { ...end, checkpoint: false } : end);
     return PASS;
   }
 
@@ -272,7 +280,8 @@ class AgentGate {
     const { agent, process: holder } = this.#by;
     const start = async (): Promise<void> => {
       const task = await this.#recoveredTask(session);
-      const options = { key, objective, agent, session, holder, endsIdle: true };
+      const ownGit = readsOwnGit(this.#storage, holder) ? 'file' : 'none';
+      const options = { key, objective, agent, session, holder, endsIdle: true, ownGit } as const;
       await startTurn(this.#storage, task === null ? options : { ...options, task });
     };
     try {

@@ -21,11 +21,12 @@
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { lstatSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import { isDurableError } from '../errors.js';
+import { SHIM } from '../fence/shim.js';
 import { isAbsence, namesIn } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 import { Unchanged } from '../git/unchanged.js';
@@ -64,6 +65,7 @@ const REQUEST = v.pipe(
     agentPid: v.string(),
     parent: v.number(),
     pidNamespace: v.string(),
+    marker: v.nullable(v.string()),
     elapsedMs: v.number(),
     places: v.array(v.nullable(v.string())),
   }),
@@ -236,13 +238,14 @@ class Listener implements Service {
     if (request.build !== BUILD) return 'another build';
     if (request.pidNamespace !== identity.here().pidNamespace) return 'another pid namespace';
     const places = PLACES.map((name) => host.env[name] ?? null);
-    if (!isDeepStrictEqual(request.places, places)) return 'another environment';
+    if (!isDeepStrictEqual(withoutShim(request.places), places)) return 'another environment';
     const beganMs = host.monotonicMs() - request.elapsedMs;
     const text = payload.toString('utf8');
     const step = stepIn(request.agent, text);
     if (step === null || !INSIDE.has(step.kind)) return 'no step inside a turn';
     if (step.kind === 'permission' && this.#storage.settings.waitMs > 0) return 'a question that waits';
-    const by = { agent: request.agent, process: agentProcess(request) };
+    const marker = request.marker ?? undefined;
+    const by = { agent: request.agent, process: agentProcess(request), marker };
     return { request, step, payload: text, beganMs, by };
   }
 
@@ -283,6 +286,12 @@ class Listener implements Service {
     this.#underWay.add(ended);
   }
 }
+
+/** An agent that the turn has started has the turn's PATH (fence/shim.ts), which the keeper has not. */
+const withoutShim = ([path = null, ...others]: Request['places']): Request['places'] => [
+  path?.startsWith(`${SHIM}${delimiter}`) === true ? path.slice(SHIM.length + 1) : path,
+  ...others,
+];
 
 interface Asked {
   readonly request: Request;

@@ -43,6 +43,8 @@ export interface Request {
   readonly parent: number;
   /** Of the hook: pids of another one mean other processes. '' where the system has none. */
   readonly pidNamespace: string;
+  /** DURABLE_MARKER of the hook's environment: what tells an agent that the turn has started. */
+  readonly marker: string | null;
   /** Milliseconds since the hook's start. */
   readonly elapsedMs: number;
   /** The values of PLACES, in their order. */

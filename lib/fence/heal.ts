@@ -12,6 +12,7 @@ import type { Ticket } from '../git/tickets.js';
 import { revokeStage } from '../lease/staging.js';
 import { disarmHooks } from './hooks.js';
 import { endObserving } from './observer.js';
+import { emptyOwnGit } from './own-git.js';
 import { pidFile } from './place.js';
 import { hideState, readState, stateFile } from './state.js';
 
@@ -28,6 +29,7 @@ function takeDown(storage: Storage, dead: Ticket): void {
   if (state !== null && state.turn === dead.turn) {
     revokeStage(storage, state.epoch);
     hideState(storage, state.turn);
+    emptyOwnGit(storage, state.turn);
     disarmHooks(storage);
     endObserving(storage);
   }

@@ -11,9 +11,13 @@ import {
   type Hookless,
 } from './hooks.js';
 import { indexLock } from './place.js';
+import { readState, stateFile } from './state.js';
 
 export interface FenceHealth {
+  /** How the turn under way is fenced; without one `durable.fence`. */
   readonly mode: Settings['fence'];
+  /** Why a turn is fenced by less than `durable.fence` says; null where it is not. */
+  readonly reason: string | null;
   readonly healthy: boolean;
   readonly problems: readonly string[];
 }
@@ -21,7 +25,19 @@ export interface FenceHealth {
 /** `held`: the record of the lease while it is held. Errors: 'git-missing'. */
 export async function fenceHealth(storage: Storage, held: LeaseRecord | null): Promise<FenceHealth> {
   const problems = [...lockProblems(storage, held), ...(await hookProblems(storage, held))];
-  return { mode: storage.settings.fence, healthy: problems.length === 0, problems };
+  const reason = held === null || isLocked(storage, held) ? null : withoutShim(held);
+  const { fence } = storage.settings;
+  return { mode: reason === null ? fence : 'hooks', reason, healthy: problems.length === 0, problems };
+}
+
+/** Whether the turn under way is fenced by the lock, if the mode is strict: its own git has the shim. */
+function isLocked({ settings, layout }: Storage, { turn }: LeaseRecord): boolean {
+  const state = settings.fence === 'strict' ? readState(stateFile(layout)) : null;
+  return state === null || state.turn !== turn || state.mode === 'strict';
+}
+
+function withoutShim({ holder }: LeaseRecord): string {
+  return `the git of ${holder.agent} has no shim and would be refused by the lock as any other: it is not held, hooks alone refuse, and staging beside the turn is not refused`;
 }
 
 function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
@@ -29,7 +45,11 @@ function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
   const owner = readTicket(path);
   if (owner === 'foreign')
     return held === null ? [] : [`'${path}' is of another git: the turn is not fenced while it is there`];
-  const wanted = storage.settings.fence === 'strict' && held?.kind === 'turn' && isAlive(storage, held);
+  const wanted =
+    storage.settings.fence === 'strict' &&
+    held?.kind === 'turn' &&
+    isAlive(storage, held) &&
+    isLocked(storage, held);
   if (owner === null)
     return wanted
       ? [`'${path}' is gone: somebody removed it, and staging beside the turn is not refused`]

@@ -18,8 +18,9 @@ import type { ProcessIdentity } from '../lease/processes.js';
 import { healFences } from './heal.js';
 import { disarmHooks } from './hooks.js';
 import { endObserving } from './observer.js';
+import { emptyOwnGit } from './own-git.js';
 import { indexLock, pidFile } from './place.js';
-import { hideState, holderSentence, readState, stateFile } from './state.js';
+import { fenceOf, hideState, holderSentence, readState, stateFile } from './state.js';
 
 export interface FencedTurn {
   readonly turn: string;
@@ -27,12 +28,14 @@ export interface FencedTurn {
   readonly agent: string;
   readonly objective: string;
   readonly holder: ProcessIdentity;
+  /** Whether its own git has the shim. Without one the lock would refuse the agent's git as well as any other (FENCE.md, section 0, 4). */
+  readonly hasShim: boolean;
 }
 
 const POLL_MS = 20;
 
 /**
- * Takes the lock, where `durable.fence` is `strict`; waits `durable.lockWait` for a git that holds it. Errors: those of `acquire`
+ * Takes the lock, where `durable.fence` is `strict` and the turn's own git has the shim; waits `durable.lockWait` for a git that holds it. Errors: those of `acquire`
  * while another turn or operation has it, 'index-locked', the disk's.
  */
 export async function raiseFence(
@@ -40,7 +43,7 @@ export async function raiseFence(
   fenced: FencedTurn,
   refuse: (storage: Storage) => Promise<void> = demandFree,
 ): Promise<void> {
-  if (storage.settings.fence !== 'strict') return;
+  if (fenceOf(storage, fenced) !== 'strict') return;
   const { host, layout, settings } = storage;
   const until = host.monotonicMs() + settings.lockWaitMs;
   while (!take(storage, fenced)) {
@@ -54,16 +57,16 @@ export async function raiseFence(
 }
 
 /** Takes a lock again that is gone during the turn; true when it was. A git that is quicker has it until it is done. */
-export function takeAgain(storage: Storage, fenced: FencedTurn): boolean {
-  if (storage.settings.fence !== 'strict') return false;
+export function takeAgain(storage: Storage, fenced: Omit<FencedTurn, 'hasShim'>): boolean {
+  const state = readState(stateFile(storage.layout));
+  if (state?.turn !== fenced.turn || state.mode !== 'strict') return false;
   const isGone = readTicket(indexLock(storage.layout.gitDir)) === null;
-  if (!isGone || readState(stateFile(storage.layout))?.turn !== fenced.turn) return false;
-  if (!take(storage, fenced)) return false;
+  if (!isGone || !take(storage, fenced)) return false;
   namePid(storage, fenced);
   return true;
 }
 
-function namePid({ disk, layout }: Storage, { holder }: FencedTurn): void {
+function namePid({ disk, layout }: Storage, { holder }: Pick<FencedTurn, 'holder'>): void {
   disk.unlink('fence.pid', pidFile(layout.gitDir));
   const named = Buffer.from(`pid ${String(holder.pid)}\n`, 'utf8');
   disk.createPassing('fence.pid', pidFile(layout.gitDir), named, 0o644);
@@ -73,6 +76,7 @@ function namePid({ disk, layout }: Storage, { holder }: FencedTurn): void {
 export function lowerFence(storage: Storage, turn: string): void {
   const { disk, layout } = storage;
   hideState(storage, turn);
+  emptyOwnGit(storage, turn);
   disarmHooks(storage);
   endObserving(storage);
   const owner = readTicket(indexLock(layout.gitDir));
@@ -87,7 +91,7 @@ export function lockLeft({ layout }: Storage): string[] {
   return owner === null || owner === 'foreign' ? [] : [indexLock(layout.gitDir)];
 }
 
-function take(storage: Storage, fenced: FencedTurn): boolean {
+function take(storage: Storage, fenced: Omit<FencedTurn, 'hasShim'>): boolean {
   const { disk, layout, tickets } = storage;
   const ticket = tickets.issueFor(fenced.holder, { text: lockText(storage, fenced), turn: fenced.turn });
   try {
@@ -97,7 +101,10 @@ function take(storage: Storage, fenced: FencedTurn): boolean {
   }
 }
 
-function lockText(storage: Storage, { turn, task, agent, objective, holder }: FencedTurn): string {
+function lockText(
+  storage: Storage,
+  { turn, task, agent, objective, holder }: Omit<FencedTurn, 'hasShim'>,
+): string {
   const { hostname } = storage.identity.here();
   const acquiredAt = storage.host.now().toISOString();
   const who = holderSentence({ holder: { agent, hostname, pid: holder.pid }, task, objective, acquiredAt });

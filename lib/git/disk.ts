@@ -81,6 +81,18 @@ export class Disk {
     });
   }
 
+  /** Writes behind what is in a file, of another program's, for living processes; makes it where it is not there. */
+  appendPassing(site: Site, path: DiskPath, bytes: Uint8Array): void {
+    this.#act(site, 'write', path, () => {
+      const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND, 0o600);
+      try {
+        writeAll(fd, bytes);
+      } finally {
+        closeSync(fd);
+      }
+    });
+  }
+
   /** Creates a symbolic link; never follows or replaces one. */
   createLink(site: Site, path: DiskPath, target: DiskPath): void {
     this.#act(site, 'write', path, () => {

@@ -34,13 +34,19 @@ export async function insideTurn(storage: Storage): Promise<boolean> {
   return false;
 }
 
-/** True when the caller is a process of this lease's holder. */
-export async function belongsTo(storage: Storage, record: LeaseRecord): Promise<boolean> {
-  const marker = storage.host.env[MARKER];
-  if (marker !== undefined && record.markerHash === digest(marker)) return true;
+/** True when the caller, or another process that is asked about, is one of this lease's holder. */
+export async function belongsTo(
+  storage: Storage,
+  record: LeaseRecord,
+  one: { readonly pid: number; readonly marker: string | undefined } = {
+    pid: storage.host.pid,
+    marker: storage.host.env[MARKER],
+  },
+): Promise<boolean> {
+  if (one.marker !== undefined && record.markerHash === digest(one.marker)) return true;
   if (!isHere(storage, record.holder)) return false;
   const of = [record.holder, ...(await recordedProcesses(storage, record))];
-  return ancestors(storage.host.pid).some((one) => of.some((other) => isSame(one, other)));
+  return ancestors(one.pid).some((above) => of.some((other) => isSame(above, other)));
 }
 
 async function recordedProcesses(storage: Storage, record: LeaseRecord): Promise<readonly ProcessIdentity[]> {

@@ -60,7 +60,7 @@ async function takeUp(
     leaseRequest(options, { key: options.key, task: ledger.task, turn, marker }),
   );
   try {
-    showState(storage, held.record, marker);
+    showState(storage, held.record, { marker, hasShim: options.ownGit !== 'none' });
     await armHooks(storage);
     beginObserving(storage, { turn, stageDir: held.stageDir });
     if (options.keeper !== false) await held.startKeeper(options.holder ?? storage.identity.self());

@@ -14,6 +14,7 @@ import { takeCheckpoint } from '../files/checkpoint.js';
 import { lowerFence, raiseFence, type FencedTurn } from '../fence/index-lock.js';
 import { armHooks } from '../fence/hooks.js';
 import { beginObserving } from '../fence/observer.js';
+import { fillOwnGit } from '../fence/own-git.js';
 import { showState } from '../fence/state.js';
 import { freshId } from '../host.js';
 import type { Storage } from '../git/storage.js';
@@ -32,6 +33,7 @@ import { findTurns, isInterrupted, refuseNewer } from '../recovery/interrupted.j
 import { witnessing } from '../recovery/scene.js';
 import { acquiredDraft } from './lease-events.js';
 import { turnContext, type TurnContext } from './context.js';
+import { turnEnvironment } from './environment.js';
 import { takeBaseline, takeInstructions } from './grounding.js';
 import { freshMarker } from './marker.js';
 import { Turn, type TurnOptions } from './turn.js';
@@ -52,6 +54,12 @@ export interface StartTurn {
   readonly endsIdle?: boolean;
   /** The process whose death ends the turn. Default: this one. */
   readonly holder?: { readonly pid: number; readonly start: string };
+  /**
+   * How the git that the turn's processes run comes to the shim that passes the fence: by what `Turn.environment` gives the
+   * children of whoever starts the turn (the default), by the file that the holder's shells read (lib/fence/own-git.ts), or not
+   * at all; then the turn is fenced by hooks only.
+   */
+  readonly ownGit?: 'environment' | 'file' | 'none';
 }
 
 export async function startTurn(
@@ -73,10 +81,12 @@ async function start(storage: Storage, options: StartTurn, turnOptions: TurnOpti
   const turn = freshId(storage.host);
   const held = await fencedAcquire(storage, options, { key, task, turn, marker });
   try {
-    showState(storage, held.record, marker);
+    const { holder = storage.identity.self(), endsIdle = false, ownGit } = options;
+    showState(storage, held.record, { marker, hasShim: ownGit !== 'none' });
+    if (ownGit === 'file')
+      fillOwnGit(storage, holder, { turn, variables: turnEnvironment(storage, held, { turn, marker }) });
     await armHooks(storage);
     beginObserving(storage, { turn, stageDir: held.stageDir });
-    const { holder = storage.identity.self(), endsIdle = false } = options;
     if (options.keeper !== false) await held.startKeeper(holder, { endsIdle });
     const ledger = await openTask(storage, {
       task,
@@ -147,6 +157,7 @@ export function fencedTurn(
     agent: agentName(options),
     objective: cut(options.objective, 200),
     holder: options.holder ?? storage.identity.self(),
+    hasShim: options.ownGit !== 'none',
   };
 }
 

@@ -12,11 +12,9 @@ import { DurableError, hasCode } from '../errors.js';
 import type { Image, ProcessRecord } from '../event.js';
 import { presentPaths, takeCheckpoint, type TakenCheckpoint } from '../files/checkpoint.js';
 import { restore, type Restored, type RestoreRequest } from '../files/restore.js';
-import { shimEnvironment } from '../fence/shim.js';
 import { fileOnly, look, revisionOf } from '../files/revision.js';
 import { runTransaction, type Change } from '../files/transaction.js';
 import { filePath, refuseDetour } from '../git/tree-path.js';
-import { MARKER } from '../lease/processes.js';
 import type { ApprovalState } from '../ledger/state.js';
 import { cut } from '../ledger/subject.js';
 import {
@@ -31,6 +29,7 @@ import {
 } from './call.js';
 import type { TurnContext } from './context.js';
 import { refuseUsage, SAID_AGAIN, USED, type Used } from './used.js';
+import { turnEnvironment } from './environment.js';
 import { finishTurn, interruptTurn, type TurnEnd } from './end.js';
 import { Gate, type Ask, type Asked } from './gate.js';
 import {
@@ -92,8 +91,7 @@ export class Turn {
    */
   environment(): Record<string, string> {
     const { storage, held, turn } = this.#context;
-    const shim = shimEnvironment(storage, { turn, stageDir: held.stageDir });
-    return this.#options.marker === undefined ? shim : { ...shim, [MARKER]: this.#options.marker };
+    return turnEnvironment(storage, held, { turn, marker: this.#options.marker });
   }
 
   /**

@@ -81,6 +81,29 @@ for (const agent of ['opencode', 'kilo'] as const) {
   });
 }
 
+test('the shells of an agent with the plugin have the turn’s own git, between prompt and end', async (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['init', '--agent', 'opencode']).code, 0);
+  const say = host(t, place, { file: LOCAL_FILES.opencode });
+  const shell = async (): Promise<Record<string, string>> => {
+    const said = await say({
+      hook: 'shell.env',
+      input: { cwd: place.dir },
+      output: { env: { OF_ANOTHER: '1' } },
+    });
+    t.is(said.thrown, null);
+    return (said.output as { env: Record<string, string> }).env;
+  };
+  t.deepEqual(await shell(), { OF_ANOTHER: '1' });
+  for (const said of [event('session.created'), prompt]) t.is((await say(said)).thrown, null);
+  place.write('made', '');
+  t.is(place.run('git', ['add', 'made']).code, 128);
+  t.is(place.run('sh', ['-c', 'git add made && git commit -qm made'], { env: await shell() }).stderr, '');
+  t.is(place.git('log', '-1', '--format=%s'), 'made');
+  t.is((await say(event('session.idle'))).thrown, null);
+  t.deepEqual(await shell(), { OF_ANOTHER: '1' });
+});
+
 test('beside the turn of another the plugin tells the model so in the system prompt, refuses a change before it is made, and nothing after one', async (t) => {
   const place = scratch(t);
   t.is(durable(place, ['init', '--agent', 'opencode']).code, 0);

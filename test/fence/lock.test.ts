@@ -80,6 +80,19 @@ test("the turn's own git stages and commits, and others see it at once", (t) => 
   t.is(place.git('fsck', '--strict'), '');
 });
 
+test('in a login bash, whose profile puts PATH anew, the turn’s git comes first all the same, and the user’s own BASH_ENV is run', (t) => {
+  const place = scratch(t);
+  place.write('new', 'new\n');
+  place.write('../home/.profile', 'PATH=/usr/bin:/bin\n');
+  place.write('../own $env', 'export OWN=1\n');
+  const script = 'git add new && git commit -qm second && echo $OWN';
+  const ran = durable(place, ['run', '--', 'bash', '-lc', script], {
+    env: { OF: '../own $env', BASH_ENV: '$OF' },
+  });
+  t.deepEqual([ran.code, ran.stdout], [0, '1\n'], ran.stderr);
+  t.is(place.git('log', '-1', '--format=%s'), 'second');
+});
+
 for (const mode of ['hooks', 'off']) {
   test(`with durable.fence=${mode} index.lock is left to git, and the shim is the real git`, async (t) => {
     const place = scratch(t);

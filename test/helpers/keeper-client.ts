@@ -48,6 +48,7 @@ export function requestFor(
     agentPid: String(agentPid),
     parent: process.pid,
     pidNamespace: readlinkSync('/proc/self/ns/pid'),
+    marker: null,
     elapsedMs: 0,
     places: PLACES.map((name) => env[name] ?? null),
   };

@@ -1,6 +1,9 @@
 import test from 'ava';
 import { killedInEdit, leaseLost, resumedByAnother } from '../helpers/agents/rules.js';
+import { stagesItself, startedByRun } from '../helpers/agents/git-rules.js';
 
 test.serial(killedInEdit, 'codex');
 test.serial(leaseLost, 'codex');
 test.serial(resumedByAnother, 'codex');
+test.serial(stagesItself, 'codex');
+test.serial(startedByRun, 'codex');

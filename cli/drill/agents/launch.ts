@@ -19,6 +19,8 @@ export interface Launch {
   readonly isResumed?: boolean;
   /** Claude Code: asks before each change, as it does by itself in a terminal. */
   readonly asks?: boolean;
+  /** The words of a program that starts it, before its own. */
+  readonly below?: readonly string[];
 }
 
 interface CommandLine {
@@ -84,7 +86,8 @@ export class RealAgent {
   #start(launch: Launch): AgentRun {
     const { model, place } = this.#options;
     const { args, env } = COMMANDS[this.name](launch, place, model.port);
-    const [program, all] = model.beside(this.#options.program, args);
+    const [first = '', ...words] = [...(launch.below ?? []), this.#options.program, ...args];
+    const [program, all] = model.beside(first, words);
     const child = spawn(program, all, {
       cwd: place.dir,
       env: { ...place.env, SHELL: '/bin/bash', TERM: 'xterm-256color', ...env },

@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import test, { type ExecutionContext } from 'ava';
+import { events, type Line } from '../helpers/events.js';
+import { report } from '../helpers/interrupted-run.js';
+import { isRecord } from '../helpers/json.js';
+import { durable, startDurable, type Running } from '../helpers/program.js';
+import { scratch, type Scratch } from '../helpers/scratch.js';
+
+const HOST = fileURLToPath(new URL('../helpers/hook-host.js', import.meta.url));
+
+interface Started {
+  readonly place: Scratch;
+  readonly running: Running;
+  readonly fire: (event: string, more?: object) => Promise<Line>;
+  readonly write: (path: string, content: string) => Promise<Line>;
+}
+
+/** `git durable run -- AGENT`, of an agent that has our hooks. */
+function started(t: ExecutionContext, { isBare = false } = {}): Started {
+  const place = scratch(t);
+  t.is(durable(place, ['init']).code, 0);
+  const words = [process.execPath, HOST, 'claude-code', ...(isBare ? ['bare'] : [])];
+  const running = startDurable(t, place, ['run', '--objective', 'an agent', '--', ...words]);
+  const say = async (line: object): Promise<Line> => {
+    running.child.stdin.write(`${JSON.stringify(line)}\n`);
+    const said: unknown = JSON.parse((await running.line()) ?? '');
+    if (!isRecord(said) || said['stderr'] !== '') throw new Error(`${running.said}${JSON.stringify(said)}`);
+    const text = String(said['stdout']);
+    return text === '' ? {} : (JSON.parse(text) as { hookSpecificOutput: Line }).hookSpecificOutput;
+  };
+  return {
+    place,
+    running,
+    fire: (event, more = {}) => say({ session_id: 's1', cwd: place.dir, hook_event_name: event, ...more }),
+    write: (path, content) => say({ write: [join(place.dir, path), content] }),
+  };
+}
+
+const WRITE = { tool_name: 'Write', tool_use_id: 'c1' };
+const input = ({ dir }: Scratch): object => ({ file_path: join(dir, 'made'), content: 'made\n' });
+
+for (const isBare of [false, true])
+  test(`an agent with our hooks that run has started${isBare ? ', and that has lost its environment' : ''}, records its calls in the turn of run, which alone ends it`, async (t) => {
+    const { place, running, fire, write } = started(t, { isBare });
+    t.deepEqual(await fire('SessionStart', { source: 'startup' }), {});
+    for (const id of ['p1', 'p2']) {
+      t.deepEqual(await fire('UserPromptSubmit', { prompt: `do ${id}`, prompt_id: id }), {});
+      if (id === 'p1') {
+        t.deepEqual(await fire('PreToolUse', { ...WRITE, tool_input: input(place) }), {});
+        await write('made', 'made\n');
+        await fire('PostToolUse', { ...WRITE, tool_input: input(place), tool_response: 'done' });
+      }
+      await fire('Stop');
+    }
+    await fire('SessionEnd', { reason: 'other' });
+    running.child.stdin.end();
+    t.is((await running.ended).code, 7);
+    const all = events(place);
+    const of = (type: string): Line[] => all.filter((event) => event['type'] === type);
+    t.deepEqual(
+      of('invocation.proposed').map(({ tool }) => tool),
+      ['run', 'Write'],
+    );
+    t.deepEqual(
+      of('invocation.finished').map(({ state }) => state),
+      ['finished', 'failed'],
+    );
+    t.is(of('turn.started').length, 1);
+    t.deepEqual(
+      of('steering.received').map(({ text }) => text),
+      ['do p1', 'do p2'],
+    );
+    t.deepEqual(
+      of('turn.finished').map(({ exit }) => exit),
+      [7],
+    );
+    t.is(durable(place, ['verify']).code, 0);
+  });
+
+test('killed with everything, the call of such an agent is in doubt, with the file that it had begun', async (t) => {
+  const { place, running, fire, write } = started(t);
+  await fire('UserPromptSubmit', { prompt: 'do it', prompt_id: 'p1' });
+  await fire('PreToolUse', { ...WRITE, tool_input: input(place) });
+  await write('made', 'ma');
+  running.child.kill('SIGKILL');
+  await running.ended;
+  const [found] = report(place).interrupted;
+  t.deepEqual(
+    found?.invocations.map(({ tool, state }) => [tool, state]),
+    [
+      ['run', 'in-doubt'],
+      ['Write', 'in-doubt'],
+    ],
+  );
+  t.deepEqual(
+    found?.files.map(({ path, state }) => [path, state]),
+    [['made', 'partial']],
+  );
+});
+
+test('an agent that a person starts beside the turn of run is no part of it', async (t) => {
+  const { place, running, fire } = started(t);
+  await fire('SessionStart', { source: 'startup' });
+  const ran = place.run(process.execPath, [HOST, 'claude-code'], {
+    input: `${JSON.stringify({ session_id: 's2', cwd: place.dir, hook_event_name: 'PreToolUse', ...WRITE, tool_input: input(place) })}\n`,
+  });
+  t.regex(ran.stdout, /nothing ran/);
+  running.child.stdin.end();
+  await running.ended;
+});
