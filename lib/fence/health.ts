@@ -37,7 +37,7 @@ function isLocked({ settings, layout }: Storage, { turn }: LeaseRecord): boolean
 }
 
 function withoutShim({ holder }: LeaseRecord): string {
-  return `the git of ${holder.agent} has no shim and would be refused by the lock as any other: it is not held, hooks alone refuse, and staging beside the turn is not refused`;
+  return `the git of ${holder.agent} has no shim and would be refused by the lock like any other git: it is not held, hooks alone refuse, and staging beside the turn is not refused`;
 }
 
 function lockProblems(storage: Storage, held: LeaseRecord | null): string[] {
