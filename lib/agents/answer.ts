@@ -27,11 +27,16 @@ export interface HookCall {
 /** In a payload that is not understood: a tool waits for the answer. */
 const BEFORE_TOOL = /"(?:PreToolUse|tool\.execute\.before)"/;
 
+/** Whether a payload that `stepIn` threw at asks before a tool: what it does not get to run need not be kept. */
+export const isQuestionUnclear = (payload: string): boolean => BEFORE_TOOL.test(payload);
+
 /** What is printed at a payload that `stepIn` threw at. */
 export function unclear({ agent, note }: HookCall, payload: string, error: unknown): string {
   note(`this payload of ${agent} is not understood: ${messageOf(error)}`);
   const reason = `git-durable does not understand what ${agent} says of this call; nothing ran. To go on without records, take its hooks out`;
-  return BEFORE_TOOL.test(payload) ? TRANSLATIONS[agent].encode('before-tool', { kind: 'deny', reason }) : '';
+  return isQuestionUnclear(payload)
+    ? TRANSLATIONS[agent].encode('before-tool', { kind: 'deny', reason })
+    : '';
 }
 
 /** What is printed at a step. Throws nothing: `take` that fails is a refusal or a note. */

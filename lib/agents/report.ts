@@ -34,30 +34,38 @@ export async function report(
   { leftMs, note }: { readonly leftMs: number; readonly note: (line: string) => void },
 ): Promise<Reply> {
   const recorded = takeStep(storage, told.by, told.step);
+  const heard = { by: told.by, session: told.step.session, payload: told.payload };
   let kept: InboxFile | null = null;
   try {
     if (!(await isWithin(recorded, leftMs)))
-      kept = await keep(storage, told, 'the agent is about to wait no longer', note);
+      kept = await keep(storage, heard, 'the agent is about to wait no longer', note);
     const reply = await recorded;
     if (kept !== null) dropPayload(storage, kept);
     return reply;
   } catch (error) {
-    if (kept === null) await keep(storage, told, messageOf(error), note);
+    if (kept === null) await keep(storage, heard, messageOf(error), note);
     else note(`it stays there: ${messageOf(error)}`);
     return PASS;
   }
 }
 
-/** Null where it could not be kept. Never throws. */
-async function keep(
+export interface Heard {
+  readonly by: AgentProcess;
+  /** '' where it is not known. */
+  readonly session: string;
+  readonly payload: string;
+}
+
+/** Puts it into the inbox; null where it could not be kept. Never throws. */
+export async function keep(
   storage: Storage,
-  { by, step, payload }: Told,
+  { by, session, payload }: Heard,
   why: string,
   note: (line: string) => void,
 ): Promise<InboxFile | null> {
   const { agent, process } = by;
   try {
-    const place = await placeOf(storage, by, step.session);
+    const place = await placeOf(storage, by, session);
     const at = storage.host.now().toISOString();
     const { workTree } = storage.layout;
     const kept = keepPayload(storage, { v: 1, at, agent, process, workTree, place, why, payload });

@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { AgentSession } from '../helpers/agent-session.js';
+import { PROGRAMS } from '../../lib/package.js';
 import { durable } from '../helpers/program.js';
 import { gitEvents, ledgers } from '../helpers/git-events.js';
 import { scratch, type Scratch } from '../helpers/scratch.js';
@@ -122,6 +123,33 @@ test('a tool that changes files is refused when its payload is not understood; n
   t.regex(agent.before('c1', 'Write', {}).refused ?? '', /does not understand/);
   t.is(agent.after('c1', 'Write', {}).refused, null);
   t.regex(agent.fire('Stop').stderr, /not understood/);
+});
+
+test('what tells of something done and is not understood is kept whole and private, and is on record as that once its turn is over', (t) => {
+  const place = scratch(t);
+  const agent = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  agent.prompt('write', 'p1');
+  const input = { command: 'true', secret: 'of the payload' };
+  t.is(agent.before('c1', 'Bash', input).refused, null);
+  const said = agent.fire('PostToolUse', { tool_use_id: 7, tool_name: 'Bash', tool_input: input });
+  t.regex(said.stderr, /kept in the inbox[^]*not understood/);
+  for (const line of ['{"hook_event_name":"Stop"', ''])
+    t.is(place.run(process.execPath, [PROGRAMS.hook, 'claude-code'], { input: line }).code, 0);
+  const folder = join(place.dir, '.git', 'durable', 'inbox');
+  const kept = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+  t.is(kept.length, 2);
+  t.is(kept.filter((text) => text.includes('of the payload')).length, 1);
+  t.deepEqual(
+    [...new Set(readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777))],
+    [0o600],
+  );
+  agent.fire('Stop');
+  const next = AgentSession.start(t, place, { agent: 'claude-code', session: 's2' });
+  next.fire('SessionStart', { source: 'startup' });
+  t.is(readdirSync(folder).filter((name) => name.endsWith('.late.json')).length, 2);
+  const observed = events(place).filter(({ type }) => type === 'git.observed');
+  t.regex(JSON.stringify(observed), /claude-code said what is not understood/);
+  t.notRegex(JSON.stringify(observed), /of the payload/);
 });
 
 test('a hook outside of any repository lets the agent be', (t) => {
