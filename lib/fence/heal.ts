@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Storage } from '../git/storage.js';
 import { healDeadLocks } from '../git/sweep.js';
 import type { Ticket } from '../git/tickets.js';
+import { healMaintenance } from '../lease/maintenance.js';
 import { revokeStage } from '../lease/staging.js';
 import { disarmHooks } from './hooks.js';
 import { endObserving } from './observer.js';
@@ -16,11 +17,12 @@ import { emptyOwnGit } from './own-git.js';
 import { pidFile } from './place.js';
 import { hideState, readState, stateFile } from './state.js';
 
-/** Removes every lock of ours, index.lock and refs, whose owner is proven dead; returns their paths. */
+/** Removes every lock of ours, index.lock, refs and `gc.pid`, whose owner is proven dead; returns their paths. */
 export function healFences(storage: Storage): string[] {
-  return healDeadLocks(storage, (path, dead) => {
+  const locks = healDeadLocks(storage, (path, dead) => {
     if (basename(path) === 'index.lock') takeDown(inWorkTree(storage, dirname(path)), dead);
   });
+  return [...locks, ...healMaintenance(storage)];
 }
 
 /** A turn that died before its state was shown had run nothing that could publish. */

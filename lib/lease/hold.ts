@@ -81,7 +81,7 @@ export class Held {
   async renew(changes: Renewal = {}): Promise<CurrentLease> {
     const renewed = await renewLease(this.#storage, this.token, changes);
     this.#record = renewed.record;
-    if (this.#record.kind === 'turn') holdMaintenance(this.#storage, this.#record.holder.pid);
+    if (this.#record.kind === 'turn') holdMaintenance(this.#storage, this.#record.holder);
     return renewed;
   }
 

@@ -108,7 +108,7 @@ class Keeper {
     });
     this.#seen = renewed.oid;
     this.#renewed = this.#instant();
-    holdMaintenance(this.#storage, record.holder.pid);
+    holdMaintenance(this.#storage, record.holder);
     if (lateMs <= record.ttlMs) return;
     const seconds = String(Math.round(lateMs / 1000));
     await this.#observe(

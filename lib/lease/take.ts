@@ -61,7 +61,7 @@ export async function takeFrom(storage: Storage, take: Take): Promise<Held | nul
     const isDone = replaced !== null && (await isFinished(storage, replaced));
     const settled = await settleOlder(storage, record.epoch, isDone ? null : replaced);
     makeStage(storage, record.epoch);
-    if (record.kind === 'turn') holdMaintenance(storage, record.holder.pid);
+    if (record.kind === 'turn') holdMaintenance(storage, record.holder);
     return new Held(storage, record, takenOver(take, replaced, settled));
   } catch (error) {
     await handBack(storage, take, record);

@@ -46,7 +46,13 @@ export const turn: Scenario = {
     if (interrupted.length > 0) await repository.recover({ action: 'keep' });
     findings.push(...(await afterwards(repository, judge)));
     healFences(repository.storage);
-    for (const left of ['index.lock', 'index~pid.lock', 'durable/fence', 'hooks/reference-transaction'])
+    for (const left of [
+      'index.lock',
+      'index~pid.lock',
+      'gc.pid',
+      'durable/fence',
+      'hooks/reference-transaction',
+    ])
       if (existsSync(join(dir, '.git', left))) findings.push(`${left} is left behind`);
     await repository.close();
     return findings;
