@@ -1,7 +1,7 @@
 /**
  * `op -- GIT ARGS`: one git command of a person's under an operation lease, so that no turn starts while it runs; refused (4)
  * under another's turn. `--beside` runs it under that turn all the same: through the turn's shim, so that nothing that the
- * turn staged is lost, and recorded with its process. Inside a turn it is the turn's own git.
+ * turn staged is lost or taken into a commit, and recorded with its process. Inside a turn it is the turn's own git.
  */
 import { shimEnvironment } from '../../lib/fence/shim.js';
 import type { Storage } from '../../lib/git/storage.js';
@@ -13,6 +13,7 @@ import { usage } from '../arguments.js';
 import { withStorage } from '../open.js';
 import { commandLine, signalCode } from '../run/command.js';
 import { startAtGate } from '../run/gate.js';
+import { howToName, onlyNamed } from '../run/only-named.js';
 import { Signals } from '../run/signals.js';
 import type { VerbContext } from '../verb.js';
 
@@ -25,13 +26,28 @@ export async function run(context: VerbContext): Promise<number> {
     const turn = await ownTurn(storage);
     if (turn !== null) return (await runGit(context, words, turn.environment())).code;
     const beside = context.arguments.flag('beside') ? await openTurn(storage) : null;
-    if (beside !== null) return record(storage, beside, await runGit(context, words, beside.env));
+    if (beside !== null) return runBeside(context, storage, words, beside);
     const objective = commandLine(['git', ...words]).slice(0, 200);
     return underOperation(storage, { objective, task: null }, async () =>
       record(storage, null, await runGit(context, words, {})),
     );
   });
 }
+
+async function runBeside(
+  context: VerbContext,
+  storage: Storage,
+  given: readonly string[],
+  beside: OpenTurn,
+): Promise<number> {
+  const { words, isCommit } = await onlyNamed(storage, given);
+  const code = await record(storage, beside, await runGit(context, words, beside.env));
+  if (isCommit && REFUSED.includes(code)) context.output.note(await howToName(storage));
+  return code;
+}
+
+/** How git ends that did not like its arguments, or could not go on. */
+const REFUSED = [128, 129];
 
 interface OpenTurn {
   readonly task: string;

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
-import { scratch, type Scratch } from '../helpers/scratch.js';
+import { scratch, type Ran, type Scratch } from '../helpers/scratch.js';
 
 async function openTurn(t: ExecutionContext, place: Scratch): Promise<Running> {
   const script = 'echo open; cat';
@@ -87,23 +87,45 @@ test('op --beside stages beside a turn, loses nothing of either, and is recorded
   t.false(lines.some(({ ref }) => ref === 'refs/heads/own'));
 });
 
-test('a commit beside a turn that names its paths takes those alone; one that names none takes what the turn has staged as well', async (t) => {
+test('a commit beside a turn takes the paths that it names and nothing that the turn has staged or changed; one that names none is refused with what to type', async (t) => {
   const place = scratch(t);
   for (const path of ['mine', 'again', 'theirs']) place.write(path, `${path}\n`);
-  const running = startDurable(t, place, ['run', '--', 'sh', '-c', 'git add theirs; echo open; cat']);
+  place.git('config', 'alias.save', 'commit -q');
+  place.git('config', 'alias.keep', '-c core.abbrev=9 save');
+  const script = 'git add theirs; echo changed > README; echo open; cat; git diff --cached --name-only >&2';
+  const running = startDurable(t, place, ['run', '--', 'sh', '-c', script]);
   t.is(await running.line(), 'open');
-  const beside = (...words: string[]): void => {
-    const ran = durable(place, ['op', '--beside', '--', ...words]);
-    t.is(ran.code, 0, ran.stderr);
-  };
+  const beside = (...words: string[]): Ran => durable(place, ['op', '--beside', '--', ...words]);
   const committed = (): string => place.git('show', '--format=', '--name-only', 'HEAD');
-  beside('add', 'mine', 'again');
-  beside('commit', '-qm', 'by name', '--only', '--', 'mine');
-  t.is(committed(), 'mine');
-  beside('commit', '-qm', 'all that is staged');
-  t.is(committed(), 'again\ntheirs');
+  t.is(beside('add', 'mine', 'again').code, 0);
+  const head = place.git('rev-parse', 'HEAD');
+  for (const words of [
+    ['commit', '-qm', 'all that is staged'],
+    ['commit', '-qam', 'all that is changed'],
+    ['commit', '-qim', 'with', '--', 'mine'],
+    ['save', '-m', 'by an alias'],
+    ['keep', '-m', 'by an alias of an alias'],
+    ['-c', 'core.abbrev=9', 'commit', '-m', 'behind an option'],
+  ]) {
+    const ran = beside(...words);
+    t.is(ran.code, 128, words.join(' '));
+    for (const part of ['again', 'theirs', 'git durable op --beside -- commit -m MESSAGE -- PATH'])
+      t.true(ran.stderr.includes(part), ran.stderr);
+  }
+  t.is(place.git('rev-parse', 'HEAD'), head);
+  for (const [words, paths] of [
+    [['commit', '-qm', 'by name', '--', 'mine'], 'mine'],
+    [['save', '-m', 'by name and alias', 'again'], 'again'],
+    [['commit', '--amend', '-qm', 'another message'], 'again'],
+    [['commit', '--allow-empty', '-qm', 'empty'], ''],
+  ] as const) {
+    const ran = beside(...words);
+    t.is(ran.code, 0, ran.stderr);
+    t.is(committed(), paths);
+  }
   running.child.stdin.end();
   await running.ended;
+  t.is(running.said, 'theirs\n');
 });
 
 test('run --worktree gives a second session a linked work tree and a branch of its own', async (t) => {
