@@ -2,7 +2,7 @@
  * What `init` puts into a repository, and `uninstall`, which takes away that and all that turns have put beside it.
  *
  * Installed are the workspace id (`<git dir>/durable/workspace`), the fence's hooks with their settings (lib/fence/hooks.ts),
- * a value of `notes.rewriteRef` (rewrite-ref.ts) and agents' hooks (install-agents.ts), which are planned first: what an agent's file
+ * a value of `notes.rewriteRef` (lib/decisions/rewrite-ref.ts) and agents' hooks (install-agents.ts), which are planned first: what an agent's file
  * refuses is refused before anything is written. Order of an uninstall: nobody's turn is open · with `purge` the refs, in one
  * transaction of git · agents' hooks · the work tree's own files · with the last work tree that has an id what all share · the proof:
  * what is still there is looked for and named. Killed in between, it is simply done again.
@@ -14,10 +14,11 @@ import { existsSync, lstatSync, rmdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fsExtra from 'fs-extra';
 import { diskError, errno, namesIn } from '../lib/git/disk.js';
-import { NOTES_REF } from '../lib/decisions/note.js';
+import { followRewrites, forgetRewrites, NOTES_REF } from '../lib/decisions/rewrite-ref.js';
 import { dropKeeps } from '../lib/git/keep.js';
 import { healFences } from '../lib/fence/heal.js';
 import { configLeft } from '../lib/fence/config.js';
+import { editConfig, restoreConfig } from '../lib/fence/config-trace.js';
 import { lockLeft } from '../lib/fence/index-lock.js';
 import { hooksLeft, installHooks, plannedHooks, removeHooks } from '../lib/fence/hooks.js';
 import type { Settings, Storage } from '../lib/git/storage.js';
@@ -25,7 +26,6 @@ import { inboxFiles } from '../lib/agents/inbox.js';
 import type { AgentName } from '../lib/agents/step.js';
 import { DurableError } from '../lib/errors.js';
 import { installAgents, planAgents, uninstallAgents, type AgentChange } from './install-agents.js';
-import { followRewrites, forgetRewrites } from './rewrite-ref.js';
 import { dropMaintenance } from '../lib/lease/maintenance.js';
 import { LEASE_PREFIX, readLease, type LeaseRecord } from '../lib/lease/record.js';
 import { heldBy, unprovenBy } from '../lib/lease/refusal.js';
@@ -73,7 +73,7 @@ export async function install(storage: Storage, options: InstallOptions): Promis
     };
   }
   const workspace = workspaceId(storage, { create: true });
-  const hooks = await installHooks(storage, options.fence);
+  const hooks = await editConfig(storage, () => installHooks(storage, options.fence));
   await followRewrites(storage);
   installAgents(storage, plan);
   return {
@@ -97,7 +97,7 @@ export interface Uninstalled {
 }
 
 /** What a git dir shares between its work trees, by name in `<common git dir>/durable/`. */
-const SHARED = ['hooks', 'journal', 'tickets', 'claims', 'torn', 'inbox', 'cache'];
+const SHARED = ['hooks', 'config', 'journal', 'tickets', 'claims', 'torn', 'inbox', 'cache'];
 const NAMESPACES = ['refs/durable/', 'refs/durable-remote/'];
 const FOLDERS = ['refs/durable', 'refs/durable-remote'];
 
@@ -118,8 +118,11 @@ export async function uninstall(
   // Nothing of ours is left afterwards that could take a dead turn's lock away.
   const locks = healFences(storage);
   const refs = options.purge ? await purgeRefs(storage) : [];
-  const hooks = await removeHooks(storage, others.length === 0);
-  if (others.length === 0) await forgetRewrites(storage);
+  const isLast = others.length === 0;
+  const isExact = isLast && restoreConfig(storage);
+  const remove = (): Promise<string[]> => removeHooks(storage, { isLast, isExact });
+  const hooks = await (isLast ? remove() : editConfig(storage, remove));
+  if (isLast && !isExact) await forgetRewrites(storage);
   const agents = uninstallAgents(storage);
   const files = await removeFiles(storage, others.length === 0);
   const removed = [...locks, ...refs, ...hooks, ...agents.removed, ...files];

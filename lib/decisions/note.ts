@@ -16,6 +16,7 @@
  * `check --note`. Written twice it is once. That a note could not be written fails no turn.
  */
 import { isDurableError, isLoss } from '../errors.js';
+import { installedHooks } from '../fence/hooks.js';
 import { headOf } from '../git/head.js';
 import { editNote, readNote } from '../git/notes.js';
 import type { Storage } from '../git/storage.js';
@@ -24,10 +25,9 @@ import { Ledger } from '../ledger/ledger.js';
 import { checkTurn, type ClaimCheck } from './claim.js';
 import { treesOf } from './claim-facts.js';
 import type { TurnRecord } from './claim-turn.js';
+import { followRewrites, NOTES_REF } from './rewrite-ref.js';
 import { workCommit, type Look } from './work-commit.js';
 import { quantity } from '../quantity.js';
-
-export const NOTES_REF = 'refs/notes/durable';
 
 export interface TurnNote {
   /** The commit that contains the turn's work; null when there is none that is known. */
@@ -61,6 +61,7 @@ export async function writeNote(
     edit: (text) => withParagraph(text, record.turn.id, lines),
     ...(budgetMs === undefined ? {} : { budgetMs }),
   });
+  if (installedHooks(storage) !== null) await withoutFailing(() => followRewrites(storage));
   return { commit, written: true };
 }
 

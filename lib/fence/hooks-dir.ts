@@ -30,8 +30,9 @@ export async function findHooksDir(storage: Storage, known: Stamps = {}): Promis
   return { dir: await dirOf(storage, path), stamps };
 }
 
-/** Whether what git said last may not hold any more. */
-export function isOutdated(stamps: Stamps): boolean {
+/** Whether what git said last may not hold any more; true where nothing is known. */
+export function isOutdated(stamps: Stamps | undefined): boolean {
+  if (stamps === undefined) return true;
   return Object.entries(stamps).some(([file, stamp]) => stampOf(file) !== stamp);
 }
 

@@ -44,7 +44,7 @@ const INSTALLED = v.object({
   madeDir: v.boolean(),
   /** Why there are no hooks in `dir` all the same, for the end of a sentence: the folder looked as if it could hold some. */
   refused: v.optional(v.string()),
-  /** The files of settings that `dir` is from, as they were then (hooks-dir.ts). */
+  /** The files of settings that `dir` is from, as they were at the last turn's start (hooks-dir.ts). */
   settings: v.optional(v.record(v.string(), v.string())),
   /** `durable.fence` of the repository's own config before `init` set it; undefined when it did not. */
   fenceBefore: v.optional(v.nullable(v.string())),
@@ -60,14 +60,14 @@ export function installedHooks(storage: Storage): InstalledHooks | null {
 /** Idempotent. Returns the paths it wrote. With the mode 'off' there are no hooks. Errors: 'git-failed', the disk's. */
 export async function installHooks(storage: Storage, mode: Settings['fence'] | null): Promise<string[]> {
   const before = installedHooks(storage);
-  const { dir, stamps } = await findHooksDir(storage, before?.settings);
+  const { dir } = await findHooksDir(storage);
   const isOff = (mode ?? storage.settings.fence) === 'off';
   const files = isOff ? await takeAll(storage, dir) : await configure(storage);
   const tracked = isOff ? [] : await trackedHooks(storage, dir, HOOKS);
   if (!isOff && needsFiles(storage) && whyNoHooks(dir) === null) await excludeHooks(storage, dir, HOOKS);
   const fence = await modeBefore(storage, mode, before);
   const madeDir = before?.madeDir === true;
-  record(storage, { v: 1, dir, at: here(storage), tracked, madeDir, settings: stamps, ...fence });
+  record(storage, { v: 1, dir, at: here(storage), tracked, madeDir, settings: before?.settings, ...fence });
   // What it was is on record by now: killed here, `removeHooks` puts it back all the same.
   if (mode !== null) await setConfig(storage, ['durable.fence', mode]);
   return [...(before === null ? [manifest(storage)] : []), ...files];
@@ -79,20 +79,35 @@ export function plannedHooks(storage: Storage): string[] {
   return [manifest(storage), ...HOOKS.map((name) => join(scriptDir(storage), name))];
 }
 
-/** Idempotent. What other work trees use stays; with the `last` one all goes. Errors: 'git-failed', the disk's. */
-export async function removeHooks(storage: Storage, last: boolean): Promise<string[]> {
+/**
+ * Idempotent. What other work trees use stays; with the last one all goes. `isExact`: settings are what they were already.
+ * Errors: 'git-failed', the disk's.
+ */
+export async function removeHooks(
+  storage: Storage,
+  { isLast, isExact }: { readonly isLast: boolean; readonly isExact: boolean },
+): Promise<string[]> {
   const installed = installedHooks(storage);
   const { disk } = storage;
   const dir = installed?.dir ?? (await findHooksDir(storage)).dir;
   const taken = isShared(storage, dir) ? [] : takeFrom(storage, dir);
-  if (last) await unconfigure(storage);
   includeHooks(storage);
   if (installed?.madeDir === true) disk.removeDir('fence.hook', dir);
-  if (installed?.fenceBefore === null) await unsetConfig(storage, ['--unset-all', 'durable.fence']);
-  else if (installed?.fenceBefore !== undefined)
-    await setConfig(storage, ['durable.fence', installed.fenceBefore]);
+  if (!isExact) await resetConfig(storage, installed, isLast);
   disk.unlink('fence.hook', manifest(storage));
   return taken;
+}
+
+async function resetConfig(
+  storage: Storage,
+  installed: InstalledHooks | null,
+  isLast: boolean,
+): Promise<void> {
+  if (isLast) await unconfigure(storage);
+  const before = installed?.fenceBefore;
+  if (before === undefined) return;
+  if (before === null) await unsetConfig(storage, ['--unset-all', 'durable.fence']);
+  else if ((await ownMode(storage)) !== before) await setConfig(storage, ['durable.fence', before]);
 }
 
 /**
@@ -137,7 +152,7 @@ function place(storage: Storage, dir: string, names: readonly string[]): string 
 export async function restoreHooks(storage: Storage): Promise<string[]> {
   const before = armed(storage);
   if (before === null) return [];
-  const isMoved = isOutdated(before.settings ?? {});
+  const isMoved = isOutdated(before.settings);
   const missing = missingHooks(storage);
   if (!isMoved && missing.length === 0) return [];
   await armHooks(storage);
@@ -183,7 +198,7 @@ export function hooklessness(storage: Storage, moved?: string): Hookless | null 
 /** Where git looks now, when that is another folder than the one on record. */
 export async function movedHooks(storage: Storage): Promise<{ readonly dir: string } | null> {
   const installed = armed(storage);
-  if (installed === null || !isOutdated(installed.settings ?? {})) return null;
+  if (installed === null || !isOutdated(installed.settings)) return null;
   const { dir } = await findHooksDir(storage, installed.settings);
   return dir === installed.dir ? null : { dir };
 }
@@ -281,14 +296,24 @@ async function unconfigure(storage: Storage): Promise<void> {
 
 /** What `durable.fence` was before the first `init` that set it; {} where none has and this one does not. */
 async function modeBefore(
-  { git }: Storage,
+  storage: Storage,
   mode: string | null,
   before: InstalledHooks | null,
 ): Promise<Pick<InstalledHooks, 'fenceBefore'>> {
   if (before?.fenceBefore !== undefined) return { fenceBefore: before.fenceBefore };
   if (mode === null) return {};
+  return { fenceBefore: await ownMode(storage) };
+}
+
+/** `durable.fence` of the repository's own config. */
+async function ownMode({ git }: Storage): Promise<string | null> {
   const asked = await git.run(['config', '--local', 'durable.fence']);
-  return { fenceBefore: asked.code === 0 ? asked.stdout.toString('utf8').trim() : null };
+  return asked.code === 0 ? asked.stdout.toString('utf8').trim() : null;
+}
+
+/** Whether `init` was done in any work tree of the repository. */
+export function isInstalledAnywhere(storage: Storage): boolean {
+  return gitDirs(storage).some((gitDir) => existsSync(join(gitDir, 'durable', 'installed')));
 }
 
 /** Whether another work tree has its hooks in this folder. */

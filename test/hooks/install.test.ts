@@ -62,7 +62,7 @@ test('what all work trees share goes with the last one', (t) => {
   const shared = join(place.dir, '.git/durable');
   place.write('.git/durable/journal/kept', 'of the other work tree');
   t.is(durable(place, ['uninstall']).code, 0);
-  t.deepEqual(readdirSync(shared).sort(), ['hooks', 'journal']);
+  t.deepEqual(readdirSync(shared).sort(), ['config', 'hooks', 'journal']);
   t.is(durable(place, ['uninstall'], { cwd: linked }).code, 0);
   t.deepEqual(listing(place.dir), before);
 });
@@ -81,48 +81,6 @@ test('uninstall in a git dir that cannot be written says which place, and is no 
   t.regex(ran.stderr, /^git-durable: permission denied on '[^\n]+\n$/);
   place.run('chmod', ['-R', 'a+rwX', place.top]);
   t.is(durable(place, ['uninstall']).code, 0);
-});
-
-const values = (place: Scratch): string[] =>
-  place.run('git', ['config', '--get-all', 'notes.rewriteRef']).stdout.trim().split('\n');
-const config = (place: Scratch): string => readFileSync(join(place.dir, '.git/config'), 'utf8');
-
-test("init adds our notes to those that git carries along, beside the user's own, and uninstall takes only ours", (t) => {
-  const place = scratch(t);
-  place.git('config', '--add', 'notes.rewriteRef', 'refs/notes/review');
-  place.git('config', 'notes.displayRef', 'refs/notes/review');
-  const before = config(place);
-  for (let times = 0; times < 2; times += 1) t.is(durable(place, ['init']).code, 0);
-  t.deepEqual(values(place), ['refs/notes/review', 'refs/notes/durable']);
-  place.git('config', '--add', 'notes.rewriteRef', 'refs/notes/later');
-  t.is(durable(place, ['uninstall']).code, 0);
-  t.deepEqual(values(place), ['refs/notes/review', 'refs/notes/later']);
-  place.git('config', '--fixed-value', '--unset', 'notes.rewriteRef', 'refs/notes/later');
-  t.is(config(place), before);
-});
-
-for (const own of ['refs/notes/durable', 'refs/notes/*']) {
-  test(`what the user had set before init stays: notes.rewriteRef ${own}`, (t) => {
-    const place = scratch(t);
-    place.git('config', 'notes.rewriteRef', own);
-    const before = config(place);
-    t.is(durable(place, ['init']).code, 0);
-    t.deepEqual(values(place), [own]);
-    t.is(durable(place, ['uninstall']).code, 0);
-    t.is(config(place), before);
-  });
-}
-
-test('of two work trees the last one that is uninstalled takes the setting with it, whichever it is', (t) => {
-  const place = scratch(t);
-  const linked = join(place.top, 'linked tree');
-  place.git('worktree', 'add', '-q', '--detach', linked);
-  const before = config(place);
-  for (const cwd of [place.dir, linked]) t.is(durable(place, ['init'], { cwd }).code, 0);
-  t.is(durable(place, ['uninstall']).code, 0);
-  t.deepEqual(values(place), ['refs/notes/durable']);
-  t.is(durable(place, ['uninstall'], { cwd: linked }).code, 0);
-  t.is(config(place), before);
 });
 
 /** A turn whose agent, keeper and command were killed while it had changed a file. */
