@@ -4,7 +4,7 @@
  * Each run is one process group of one pid that is known; it is killed by that pid. `endAllOf` kills all that still has this HOME
  * in its environment, each by its pid: what the agent left running, and its daemons.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -79,6 +79,14 @@ export class RealAgent {
     }
   }
 
+  /** Its program with other words, for one who speaks to it: standard input and output are pipes. */
+  serving(words: readonly string[]): ChildProcessWithoutNullStreams {
+    const { model, place, program } = this.#options;
+    const { env } = COMMANDS[this.name]({ prompt: '' }, place, model.port);
+    const [first, all] = model.beside(program, words);
+    return spawn(first, all, { cwd: place.dir, env: environmentIn(place, env) });
+  }
+
   #repeated(first: AgentRun): void {
     this.#options.log(`${this.name} did not start, once more: ${first.said.slice(-400)}`);
   }
@@ -90,12 +98,19 @@ export class RealAgent {
     const [program, all] = model.beside(first, words);
     const child = spawn(program, all, {
       cwd: place.dir,
-      env: { ...place.env, SHELL: '/bin/bash', TERM: 'xterm-256color', ...env },
+      env: environmentIn(place, env),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     return new AgentRun(child);
   }
 }
+
+const environmentIn = (place: AgentPlace, own: CommandLine['env']): Record<string, string> => ({
+  ...place.env,
+  SHELL: '/bin/bash',
+  TERM: 'xterm-256color',
+  ...own,
+});
 
 export class AgentRun {
   readonly ended: Promise<number | null>;

@@ -9,7 +9,8 @@ export type ModelStep =
   | { readonly write: string; readonly content: string }
   /** In a file that was read before: the whole line `from`, which is there once, becomes `to`. */
   | { readonly edit: string; readonly from: string; readonly to: string }
-  | { readonly shell: string }
+  /** `isOutside`: to be run outside of the sandbox, for which Codex asks. */
+  | { readonly shell: string; readonly isOutside?: true }
   | { readonly read: string }
   | { readonly say: string }
   /** The answer never comes. */

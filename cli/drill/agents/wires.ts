@@ -103,7 +103,10 @@ const responses: Wire = {
       spoken(step, {
         write: (path, content) => ({ tool: 'apply_patch', input: patchOf(path, content) }),
         edit: (path, from, to) => ({ tool: 'apply_patch', input: updateOf(path, from, to) }),
-        shell: (cmd) => ({ tool: 'exec_command', input: { cmd, yield_time_ms: 30_000 } }),
+        shell: (cmd, isOutside) => ({
+          tool: 'exec_command',
+          input: { cmd, yield_time_ms: 30_000, ...(isOutside ? OUTSIDE : {}) },
+        }),
         // Codex reads files by its shell; of its tools that change nothing this one needs no file.
         read: (path) => ({
           tool: 'update_plan',
@@ -122,6 +125,8 @@ const responses: Wire = {
     ].map((data) => ({ event: data.type, data }));
   },
 };
+
+const OUTSIDE = { sandbox_permissions: 'require_escalated', justification: 'as the script says' };
 
 function responseItem(said: Said, id: string): object {
   if ('text' in said) {
@@ -191,7 +196,7 @@ export const WIRES: readonly Wire[] = [anthropic, responses, chat];
 interface Tools {
   readonly write: (path: string, content: string) => Said;
   readonly edit: (path: string, from: string, to: string) => Said;
-  readonly shell: (command: string) => Said;
+  readonly shell: (command: string, isOutside: boolean) => Said;
   readonly read: (path: string) => Said;
 }
 
@@ -200,7 +205,7 @@ function spoken(step: ModelStep, tools: Tools): Said {
   const whole = (path: string): string => posix.resolve(process.env['WORK'] ?? '/', path);
   if ('write' in step) return tools.write(whole(step.write), step.content);
   if ('edit' in step) return tools.edit(whole(step.edit), step.from, step.to);
-  if ('shell' in step) return tools.shell(step.shell);
+  if ('shell' in step) return tools.shell(step.shell, step.isOutside === true);
   if ('read' in step) return tools.read(whole(step.read));
   return { text: 'say' in step ? step.say : '' };
 }
