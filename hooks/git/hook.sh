@@ -5,9 +5,10 @@
 name=@NAME@
 here=${0%/*}
 previous=$here/$name.durable-prev
+tab='	'
 
 # First what old git asks once a ref in a fetch, before anything else of this file is even read: by builtins, whether a move is
-# plain, which is of nothing but what a fetch brings.
+# plain, which is of nothing but what a fetch brings. Nobody refuses it; once it is done it is noted.
 input=
 plain=
 if [ "$name" = reference-transaction ]; then
@@ -19,7 +20,7 @@ if [ "$name" = reference-transaction ]; then
 "
         case ${line##* } in refs/remotes/* | refs/durable-remote/* | FETCH_HEAD) ;; *) plain= ;; esac
       done
-      [ -z "$plain" ] || [ -x "$previous" ] || exit 0
+      [ "$1" = committed ] || [ -z "$plain" ] || [ -x "$previous" ] || exit 0
       ;;
     *) [ -x "$previous" ] || exit 0 ;;
   esac
@@ -55,12 +56,21 @@ is_fenced() {
   verdict=other
 }
 
-# One line for the observer: whose, what, before, after, pid and start of the git, its command line, its ancestors.
-note() {
-  read -r stat < "/proc/$PPID/stat"
-  set -- "$@" ${stat##*)}
+# For the observer, once for each git that has hooks: whose it is, its command line, its ancestors, in `mover.PID.START`. False
+# where no turn of a living holder is open. What the git did are lines of `moves`: hook, thing, before, after, pid, start.
+witness() {
+  git_start=
+  if [ -r "/proc/$PPID/stat" ]; then
+    read -r stat < "/proc/$PPID/stat"
+    set -- "$1" ${stat##*)}
+    git_start=${21}
+  fi
+  mover=$1/durable/mover.$PPID.$git_start
+  if [ -f "$mover" ]; then return 0; fi
+  is_fenced "$1"
+  case $verdict in own | other) ;; *) return 1 ;; esac
   above=
-  at=$5
+  at=${3:-0}
   while [ "$at" -gt 1 ] && read -r stat < "/proc/$at/stat"; do
     program=${stat#*(}
     above="$above ${program%)*}($at)"
@@ -68,8 +78,52 @@ note() {
     program=${program#" "[A-Za-z]" "}
     at=${program%%" "*}
   done 2>/dev/null
-  tab=$(printf '\t')
-  echo "$verdict$tab$1$tab$2$tab$3$tab$PPID$tab${23}$tab$(command_line)$tab$above" >> "$git_dir/durable/moves"
+  echo "$verdict$tab$(command_line)$tab$above" > "$mover"
+}
+
+# Under the turn of work tree $1: thing, before, after; `-` where nobody can tell.
+note() {
+  echo "hook$tab$2$tab$3$tab$4$tab$PPID$tab$git_start" >> "$1/durable/moves"
+}
+
+is_here() {
+  [ "$1" -ef "$git_dir" ]
+}
+
+# What all work trees share; HEAD and its like of this git's own work tree only.
+note_refs() {
+  shared=yes
+  if is_here "$1"; then shared=no; fi
+  while read -r old new ref; do
+    case $shared:$ref in
+      *: | yes:refs/bisect/* | yes:refs/worktree/* | yes:refs/rewritten/*) ;;
+      no:* | yes:refs/*) note "$1" "$ref" "$old" "$new" ;;
+    esac
+  done <<END
+$input
+END
+}
+
+# $2: where HEAD was; all zeros where a work tree is being made.
+note_checkout() {
+  if is_here "$1"; then
+    read -r head < "$git_dir/HEAD"
+    note "$1" HEAD - "$head"
+    return
+  fi
+  case $2 in *[!0]*) return ;; esac
+  case $git_dir in */worktrees/*) note "$1" "work tree ${git_dir##*/}" - there ;; esac
+}
+
+# The end of the index, its digest; of one that is about to be renamed into place too. A turn's lock is no index.
+index_digest() {
+  file=$git_dir/index
+  line=
+  [ ! -r "$file.lock" ] || IFS= read -r line < "$file.lock"
+  case $line in DIRC*) file=$file.lock ;; esac
+  set -- $(tail -c 20 "$file" | od -An -v -tx1)
+  IFS=
+  echo "$*"
 }
 
 # Whether the holder is an ancestor of this process: a turn's process that lost its environment.
@@ -87,7 +141,7 @@ descends() {
 }
 
 command_line() {
-  if [ -r "/proc/$PPID/cmdline" ]; then tr '\000' ' ' < "/proc/$PPID/cmdline"; else ps -o args= -p "$PPID"; fi
+  if [ -r "/proc/$PPID/cmdline" ]; then tr '\000\n\t' '   ' < "/proc/$PPID/cmdline"; else ps -o args= -p "$PPID"; fi
 }
 
 refuse() {
@@ -126,33 +180,32 @@ $input
 END
 }
 
-if [ "$name" = reference-transaction ]; then
-  for state in "$common/durable/fence" "$common"/worktrees/*/durable/fence; do
-    [ -f "$state" ] || continue
-    case $1 in prepared | committed) ;; *) break ;; esac
-    [ -z "$plain" ] || break
-    other=${state%/durable/fence}
-    if [ "$1" = prepared ]; then
-      is_fenced "$other" || continue
-      if [ "$other" -ef "$git_dir" ]; then check_refs; else check_other "$other"; fi
-    elif [ "$other" -ef "$git_dir" ]; then
-      is_fenced "$other"
-      case $verdict in
-        own | other)
-          while read -r old new ref; do
-            if [ -n "$ref" ]; then note "$ref" "$old" "$new"; fi
-          done <<END
-$input
-END
+case $name in
+  reference-transaction | post-checkout)
+    for state in "$common/durable/fence" "$common"/worktrees/*/durable/fence; do
+      [ -f "$state" ] || continue
+      other=${state%/durable/fence}
+      case $name-$1 in
+        reference-transaction-prepared)
+          [ -z "$plain" ] || break
+          is_fenced "$other" || continue
+          if is_here "$other"; then check_refs; else check_other "$other"; fi
           ;;
+        reference-transaction-committed) if witness "$other"; then note_refs "$other"; fi ;;
+        post-checkout-*) if [ "$3" = 1 ] && witness "$other"; then note_checkout "$other" "$1"; fi ;;
       esac
+    done
+    ;;
+  post-index-change)
+    # Not where git was told of another index.
+    if [ -f "$git_dir/durable/fence" ] && [ "${GIT_INDEX_FILE:-$git_dir/index}" -ef "$git_dir/index" ] && witness "$git_dir"; then
+      note "$git_dir" index - "$(index_digest)"
     fi
-  done
-elif [ "$name" = post-index-change ]; then
-  if is_fenced "$git_dir"; then note index - -; fi
-elif is_fenced "$git_dir"; then
-  refuse
-fi
+    ;;
+  *)
+    if is_fenced "$git_dir"; then refuse; fi
+    ;;
+esac
 
 [ -x "$previous" ] || exit 0
 # The pre-commit framework runs what it moved to NAME.legacy, which may be this file: not the framework again.

@@ -28,9 +28,10 @@ const HOOKS = [
   'pre-rebase',
   'pre-push',
   'pre-auto-gc',
-  // This one and the last tell the observer who did what.
+  // This one and those after it tell the observer who did what.
   'reference-transaction',
   'post-index-change',
+  'post-checkout',
 ] as const;
 
 const INSTALLED = v.object({

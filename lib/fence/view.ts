@@ -14,7 +14,14 @@ const VIEW = v.object({
   turn: v.string(),
   /** Lines of the shim's record that had been read. */
   commands: v.number(),
-  /** `HEAD`, `index`, `stash` (its number of entries), `work tree NAME`, and full ref names: to what each was. */
+  /** Lines of those commands that had not ended. */
+  running: v.array(v.number()),
+  /** The folder that hooks of ours are put in; null where there are none. */
+  hooks: v.nullable(v.string()),
+  /**
+   * `HEAD`, `index` (the end of its digest), `stash` (the commits of its list), `work tree NAME`, and full ref names: to what each
+   * was.
+   */
   things: v.record(v.string(), v.string()),
 });
 
@@ -32,9 +39,11 @@ export function look(storage: Storage): View['things'] {
   const { layout, refs } = storage;
   const things: Record<string, string> = {
     HEAD: textOf(join(layout.gitDir, 'HEAD')),
-    index: trailerOf(join(layout.gitDir, 'index'), layout.objectFormat === 'sha1' ? 20 : 32),
-    stash: String(textOf(join(layout.commonDir, 'logs/refs/stash')).split('\n').length),
   };
+  const index = indexOf(join(layout.gitDir, 'index'));
+  if (index !== null) things['index'] = index;
+  const stash = stashList(storage);
+  if (stash.length > 0) things['stash'] = stash.join(' ');
   for (const name of namesIn(join(layout.commonDir, 'worktrees'))) things[`work tree ${name}`] = 'there';
   for (const ref of refs.names('refs/')) {
     const value = OURS.test(ref) ? null : valueOf(storage, ref);
@@ -86,19 +95,32 @@ export function textOf(path: string): string {
   }
 }
 
-/** An index ends with the digest of its content. */
-function trailerOf(path: string, bytes: number): string {
+const TRAILER_BYTES = 20;
+
+/**
+ * An index ends with the digest of its content, or with zeros (`index.skipHash`): then its identity as a file stands for it. null
+ * where there is none.
+ */
+export function indexOf(path: string): string | null {
   try {
     const fd = openSync(path, 'r');
     try {
-      const trailer = Buffer.alloc(bytes);
-      readSync(fd, trailer, 0, bytes, Math.max(0, fstatSync(fd).size - bytes));
-      return trailer.toString('hex');
+      const trailer = Buffer.alloc(TRAILER_BYTES);
+      const { size, ino, mtimeNs } = fstatSync(fd, { bigint: true });
+      readSync(fd, trailer, 0, TRAILER_BYTES, Math.max(0, Number(size) - TRAILER_BYTES));
+      if (trailer.some((byte) => byte !== 0)) return trailer.toString('hex');
+      return [ino, size, mtimeNs].map(String).join('-');
     } finally {
       closeSync(fd);
     }
   } catch (error) {
-    if (errno(error) === 'ENOENT') return '';
+    if (errno(error) === 'ENOENT' || errno(error) === 'ENOTDIR') return null;
     throw error;
   }
 }
+
+/** The commits of the stash's list, the oldest first. */
+const stashList = ({ layout }: Storage): string[] =>
+  textOf(join(layout.commonDir, 'logs/refs/stash'))
+    .split('\n')
+    .flatMap((line) => line.split(' ', 2)[1] ?? []);

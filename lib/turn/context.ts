@@ -35,8 +35,8 @@ export function turnContext(parts: Omit<TurnContext, 'append' | 'reads'>): TurnC
 }
 
 /** Appends what was done to the repository beside the turn since the last look. */
-export async function recordObserved(context: TurnContext): Promise<void> {
+export async function recordObserved(context: TurnContext, isLast = false): Promise<void> {
   const { storage, held, turn, agent, workspace, ledger } = context;
-  const drafts = observe(storage, { turn, stageDir: held.stageDir });
+  const drafts = observe(storage, { turn, stageDir: held.stageDir }, isLast);
   if (drafts.length > 0) await ledger.append(() => drafts, { lease: null, agent, workspace });
 }

@@ -35,7 +35,7 @@ export interface TurnEnd {
 /** Errors: 'usage' or 'path-outside' for a claim that cannot be kept, those of an append, the disk's. */
 export async function finishTurn(context: TurnContext, end: TurnEnd): Promise<void> {
   const said = await keepSaid(context, end);
-  await recordObserved(context);
+  await recordObserved(context, true);
   const checkpoint = end.checkpoint === false ? null : await endCheckpoint(context);
   const survivors = await survivorsOf(context);
   // While the fence stands: afterwards a person may move it.

@@ -155,13 +155,10 @@ export const UNSEEN: ReadonlySet<string> = new Set([
   'checkout-index -f a.txt',
   'clean -fdq',
   'config user.nickname x',
-  'push -q --no-verify origin main:made',
   'reflog expire --expire=now --all',
   'remote add more ../up',
   'repack -q -a -d',
   'symbolic-ref HEAD refs/heads/other',
-  'worktree add -q --detach ../linked',
-  'worktree add -q ../linked other',
   '-c core.hooksPath=/dev/null commit -m x',
 ]);
 
