@@ -7,6 +7,7 @@
  */
 import { hasCode, messageOf } from '../errors.js';
 import type { Storage } from '../git/storage.js';
+import type { Attached } from '../turn/attach.js';
 import { takeStep } from './gate.js';
 import { answerWithin, isWithin } from './limits.js';
 import type { AgentProcess } from './own-turn.js';
@@ -74,14 +75,15 @@ async function replied(
  */
 export async function takeInTime(
   storage: Storage,
-  { call, by, payload, beganMs, onLate }: Taking,
+  { call, by, payload, own, beganMs, onLate }: Taking,
   step: Step,
 ): Promise<Reply> {
   noteSeen(storage, call);
   const endMs = beganMs + answerWithin(by.agent, step, storage.settings.hookLimitMs);
   const leftMs = (): number => endMs - storage.host.monotonicMs();
-  if (isReport(step)) return report(storage, { by, step, payload }, { leftMs: leftMs(), note: call.note });
-  const reply = takeStep(storage, by, step);
+  if (isReport(step))
+    return report(storage, { by, step, payload, own }, { leftMs: leftMs(), note: call.note });
+  const reply = takeStep(storage, by, step, own);
   if (step.kind !== 'before-tool' || effectOf(by.agent, step.tool, step.input) === 'reads') return reply;
   if (await isWithin(reply, leftMs())) return reply;
   onLate?.(reply);
@@ -93,6 +95,8 @@ interface Taking {
   readonly by: AgentProcess;
   /** As the hook read it. */
   readonly payload: string;
+  /** The session's turn, when it was looked up a moment ago. */
+  readonly own?: Attached;
   readonly beganMs: number;
   readonly onLate?: (reply: Promise<Reply>) => void;
 }

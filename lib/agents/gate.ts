@@ -31,6 +31,7 @@ import type { InvocationFold } from '../ledger/state.js';
 import type { RepairResult } from '../recovery/document.js';
 import { repair } from '../recovery/repair.js';
 import { recoveryReport } from '../recovery/report.js';
+import type { Attached } from '../turn/attach.js';
 import type { Call, IntendedPath } from '../turn/call.js';
 import type { TurnEnd } from '../turn/end.js';
 import { allowedByHost } from '../turn/question.js';
@@ -48,12 +49,17 @@ import { effectOf, insideTree } from './tools.js';
 
 /**
  * Errors: whatever the library throws at a step after which nothing waits ('after-tool', 'stop', 'session-end'), and at the
- * others what is no reason to refuse. A refusal is a reply.
+ * others what is no reason to refuse. A refusal is a reply. `own`: the session's turn, when it was looked up a moment ago.
  */
-export async function takeStep(storage: Storage, by: AgentProcess, step: Step): Promise<Reply> {
+export async function takeStep(
+  storage: Storage,
+  by: AgentProcess,
+  step: Step,
+  own?: Attached,
+): Promise<Reply> {
   // What this agent told before, and nobody could record, comes first.
-  await deliverAll(storage, by.process);
-  return taken(storage, by, step);
+  const { appended } = await deliverAll(storage, by.process);
+  return taken(storage, by, step, appended === 0 ? own : undefined);
 }
 
 /**
@@ -69,8 +75,8 @@ export async function deliverAll(storage: Storage, of?: AgentProcess['process'])
   }
 }
 
-async function taken(storage: Storage, by: AgentProcess, step: Step): Promise<Reply> {
-  const gate = new AgentGate(storage, by);
+async function taken(storage: Storage, by: AgentProcess, step: Step, own?: Attached): Promise<Reply> {
+  const gate = new AgentGate(storage, by, own);
   switch (step.kind) {
     case 'session-start':
       return gate.sessionStart();
@@ -95,10 +101,13 @@ class AgentGate {
   readonly #storage: Storage;
   readonly #by: AgentProcess;
   readonly #beganMs: number;
+  /** The turn of the step's session, where whoever brought the step has just looked it up. */
+  readonly #own: Attached | undefined;
 
-  constructor(storage: Storage, by: AgentProcess) {
+  constructor(storage: Storage, by: AgentProcess, own?: Attached) {
     this.#storage = storage;
     this.#by = by;
+    this.#own = own;
     this.#beganMs = storage.host.monotonicMs();
   }
 
@@ -159,7 +168,7 @@ class AgentGate {
   async permission(step: StepOf<'permission'>): Promise<Reply> {
     const { agent } = this.#by;
     const { waitMs, hookLimitMs } = this.#storage.settings;
-    const own = await ownTurn(this.#storage, this.#by, step.session);
+    const own = await this.#attached(step.session);
     if (own === null) return PASS;
     const leftMs =
       answerWithin(agent, step, hookLimitMs) - (this.#storage.host.monotonicMs() - this.#beganMs);
@@ -167,12 +176,12 @@ class AgentGate {
   }
 
   async answer(step: StepOf<'answer'>): Promise<Reply> {
-    const own = await ownTurn(this.#storage, this.#by, step.session);
+    const own = await this.#attached(step.session);
     return own === null ? PASS : answered(own, this.#by, step);
   }
 
   async afterTool(step: StepOf<'after-tool'>): Promise<Reply> {
-    const own = await ownTurn(this.#storage, this.#by, step.session);
+    const own = await this.#attached(step.session);
     const { key } = callOf(this.#storage, step);
     const call = (await own?.context.ledger.state())?.turn?.invocations.find((one) => one.key === key);
     if (own === null || key === undefined || call === undefined) {
@@ -261,7 +270,11 @@ class AgentGate {
   }
 
   async #ownTurn(session: string): Promise<Turn | null> {
-    return (await ownTurn(this.#storage, this.#by, session))?.turn ?? null;
+    return (await this.#attached(session))?.turn ?? null;
+  }
+
+  async #attached(session: string): Promise<Attached | null> {
+    return this.#own ?? ownTurn(this.#storage, this.#by, session);
   }
 
   async #startImplicitly(step: StepOf<'before-tool'>): Promise<Turn> {

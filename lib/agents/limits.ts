@@ -5,7 +5,6 @@
  * refused before that, while somebody still listens. What an installation asks of the host stands here too, so that both
  * go by the same numbers; left alone Claude Code 2.1.332 and Codex CLI 0.171.0 wait for 600 s, OpenCode and Kilo for ever.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { AgentName, Step } from './step.js';
 
 const SECOND = 1000;
@@ -48,13 +47,14 @@ export function answerWithin(agent: AgentName, step: Step, hookLimitMs: number):
 
 /** Whether it is fulfilled within so many milliseconds; throws what it throws until then. What it throws later is nobody's to hear. */
 export async function isWithin(awaited: Promise<unknown>, ms: number): Promise<boolean> {
-  const over = new AbortController();
-  const late = pause(Math.max(0, ms), false, { signal: over.signal });
-  late.catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((over) => {
+    timer = setTimeout(over, Math.max(0, ms), false);
+  });
   try {
     return await Promise.race([awaited.then(() => true), late]);
   } finally {
-    over.abort();
+    clearTimeout(timer);
     awaited.catch(() => undefined);
   }
 }

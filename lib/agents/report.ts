@@ -8,6 +8,7 @@
  */
 import { messageOf } from '../errors.js';
 import type { Storage } from '../git/storage.js';
+import type { Attached } from '../turn/attach.js';
 import { placeOf } from './deliver.js';
 import { takeStep } from './gate.js';
 import { dropPayload, keepPayload, type InboxFile } from './inbox.js';
@@ -25,6 +26,8 @@ interface Told {
   readonly step: Step;
   /** As the hook read it. */
   readonly payload: string;
+  /** The session's turn, when it was looked up a moment ago. */
+  readonly own?: Attached | undefined;
 }
 
 /** `leftMs`: until the host may stop waiting. `note`: told what could not be recorded, and where it is. Never throws. */
@@ -33,7 +36,7 @@ export async function report(
   told: Told,
   { leftMs, note }: { readonly leftMs: number; readonly note: (line: string) => void },
 ): Promise<Reply> {
-  const recorded = takeStep(storage, told.by, told.step);
+  const recorded = takeStep(storage, told.by, told.step, told.own);
   const heard = { by: told.by, session: told.step.session, payload: told.payload };
   let kept: InboxFile | null = null;
   try {

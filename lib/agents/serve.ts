@@ -32,6 +32,7 @@ import type { Storage } from '../git/storage.js';
 import { Unchanged } from '../git/unchanged.js';
 import { freshId } from '../host.js';
 import type { LeaseToken } from '../lease/record.js';
+import type { Attached } from '../turn/attach.js';
 import { agentProcess } from './agent-process.js';
 import { answerTo, takeInTime } from './answer.js';
 import { answerWithin } from './limits.js';
@@ -220,7 +221,6 @@ class Listener implements Service {
     const withinMs = answerWithin(asked.by.agent, asked.step, this.#storage.settings.hookLimitMs);
     const beat = setInterval(say, BEAT_MS, { withinMs });
     try {
-      say({ withinMs });
       say(await this.#answer(asked));
     } finally {
       clearInterval(beat);
@@ -252,7 +252,8 @@ class Listener implements Service {
   async #answer({ request, step, payload, beganMs, by }: Asked): Promise<Sign> {
     const { faults } = this.#storage.host;
     if (!(await this.#unchanged.isStill(step.cwd ?? request.cwd))) return { refused: 'another place' };
-    if (!(await this.#isOwn(by, step.session))) return { refused: 'another turn' };
+    const own = await this.#own(by, step.session);
+    if (own === null) return { refused: 'another turn' };
     faults.hit('keeper.serve:take:before');
     const notes: string[] = [];
     const call = { agent: by.agent, nonce: request.nonce, note: (line: string) => notes.push(line) };
@@ -260,15 +261,16 @@ class Listener implements Service {
       this.#deny(reply, by, step);
     };
     const answer = await answerTo(call, step, (one) =>
-      takeInTime(this.#storage, { call, by, payload, beganMs, onLate }, one),
+      takeInTime(this.#storage, { call, by, payload, own, beganMs, onLate }, one),
     );
     faults.hit('keeper.serve:take:after');
     return { answer, notes };
   }
 
-  async #isOwn(by: AgentProcess, session: string): Promise<boolean> {
+  /** The turn that this keeper keeps; null for any other. */
+  async #own(by: AgentProcess, session: string): Promise<Attached | null> {
     const own = await ownTurn(this.#storage, by, session);
-    return own !== null && isDeepStrictEqual(own.context.held.token, this.#token);
+    return own !== null && isDeepStrictEqual(own.context.held.token, this.#token) ? own : null;
   }
 
   /** The host was told that the call does not run. */

@@ -45,7 +45,7 @@ export function look(storage: Storage): View['things'] {
   const stash = stashList(storage);
   if (stash.length > 0) things['stash'] = stash.join(' ');
   for (const name of namesIn(join(layout.commonDir, 'worktrees'))) things[`work tree ${name}`] = 'there';
-  for (const ref of refs.names('refs/')) {
+  for (const ref of refs.names('refs/', 'refs/durable')) {
     const value = OURS.test(ref) ? null : valueOf(storage, ref);
     if (value !== null) things[ref] = value;
   }

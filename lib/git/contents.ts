@@ -26,6 +26,13 @@ export interface ContentParts {
   readonly message: string;
 }
 
+export interface Keeping {
+  /** One for each entry, in order. */
+  readonly kept: Kept[];
+  /** Fulfilled when all is durable and reachable. Errors: those of `keep`. */
+  readonly done: Promise<unknown>;
+}
+
 const BUDGET_MS = 10_000;
 
 export class Contents {
@@ -39,6 +46,13 @@ export class Contents {
 
   /** Keeps each entry's bytes, in one commit. Errors: 'out-of-space', 'permission-denied', 'ref-locked', 'ref-moved'. */
   async keep(entries: readonly Uint8Array[]): Promise<Kept[]> {
+    const { kept, done } = this.keeping(entries);
+    await done;
+    return kept;
+  }
+
+  /** The same begun: what an event may name once `done` is fulfilled, which an append is told to wait for. */
+  keeping(entries: readonly Uint8Array[]): Keeping {
     const { objects } = this.#storage;
     const blobs = entries.map((body): NewObject => ({ type: 'blob', body }));
     const kept = blobs.map(({ type, body }) => ({
@@ -46,11 +60,12 @@ export class Contents {
       digest: digest(body),
       bytes: body.length,
     }));
-    if (kept.length > 0) {
-      const payload = new Map(kept.map(({ oid }, index) => [String(index), oid]));
-      await this.#append({ payload, message: `contents: ${String(kept.length)} kept` }, blobs);
-    }
-    return kept;
+    if (kept.length === 0) return { kept, done: Promise.resolve() };
+    const payload = new Map(kept.map(({ oid }, index) => [String(index), oid]));
+    const done = this.#append({ payload, message: `contents: ${String(kept.length)} kept` }, blobs);
+    // Whoever waits for it hears of it; until somebody does it is no error that nobody handles.
+    done.catch(() => undefined);
+    return { kept, done };
   }
 
   /** Appends one commit to the contents by compare-and-swap, and returns it. Errors as `keep`. */

@@ -1,8 +1,9 @@
 /**
  * The only writer of the file system in lib.
  *
- * Every call is synchronous, so that "in this order" is the order of the lines; each hits a fault point before and
- * after it. A file is never changed in place: it is created whole under a temporary name (`create`), flushed, and
+ * Every change is synchronous, so that "in this order" is the order of the lines; each hits a fault point before and
+ * after it. What may be flushed in any order is flushed at the same time (`createAll`, `syncAll`), which costs the disk little
+ * more than one of them; a caller that awaits it has its order. A file is never changed in place: it is created whole under a temporary name (`create`), flushed, and
  * renamed or linked to the name that others read. `syncDir` makes the name itself durable: fsync(2) of a file says
  * nothing of its directory entry. With `sync: false` (durable.fsync=false) no fsync is done and power loss is not covered.
  *
@@ -15,6 +16,7 @@ import {
   constants,
   fchmodSync,
   fstatSync,
+  fsync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -28,6 +30,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { DurableError } from '../errors.js';
 import type { Faults, Operation, Site } from './fault.js';
 
@@ -42,6 +45,14 @@ export type FileBits =
 
 /** 'done', or what stood in the way; anything else is thrown. */
 export type RenameOutcome = 'done' | 'missing' | 'cross-device' | 'is-directory';
+
+/** What is to be flushed, and why. */
+export interface Flush {
+  readonly site: Site;
+  readonly path: DiskPath;
+}
+
+const flushed = promisify(fsync);
 
 export class Disk {
   readonly #faults: Faults;
@@ -66,19 +77,31 @@ export class Disk {
    * power-loss suite fails for a flush that nothing misses.)
    */
   createPassing(site: Site, path: DiskPath, bytes: Uint8Array, mode: FileBits = 0o600): void {
-    this.#act(site, 'write', path, () => {
-      const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
-      const fd = openSync(path, flags, firstBits(mode, 0o600));
-      try {
-        writeAll(fd, bytes);
-        settleBits(fd, mode);
-      } catch (error) {
-        closeSync(fd);
-        unlinkSync(path);
-        throw error;
-      }
-      closeSync(fd);
-    });
+    closeSync(this.#created(site, path, bytes, mode));
+  }
+
+  /** As `create` for several files, their data flushed at the same time. When it throws some of them may be there. */
+  async createAll(
+    site: Site,
+    files: readonly { readonly path: DiskPath; readonly bytes: Uint8Array }[],
+    mode: FileBits = 0o600,
+  ): Promise<void> {
+    const opened: { path: DiskPath; fd: number }[] = [];
+    try {
+      for (const { path, bytes } of files) opened.push({ path, fd: this.#created(site, path, bytes, mode) });
+      if (!this.#sync) return;
+      await allOf(
+        opened.map(({ path, fd }) =>
+          this.#flushSoon(
+            { site, path },
+            () => fd,
+            () => undefined,
+          ),
+        ),
+      );
+    } finally {
+      for (const { fd } of opened) closeSync(fd);
+    }
   }
 
   /** Writes behind what is in a file, of another program's, for living processes; makes it where it is not there. */
@@ -107,6 +130,13 @@ export class Disk {
   /** Makes the entries of a directory durable. */
   syncDir(site: Site, path: DiskPath): void {
     this.#flush(site, path, constants.O_RDONLY | constants.O_DIRECTORY);
+  }
+
+  /** Makes the entries of several directories durable, at the same time. */
+  async syncDirs(folders: readonly Flush[]): Promise<void> {
+    if (!this.#sync) return;
+    const open = (path: DiskPath) => (): number => openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+    await allOf(folders.map((flush) => this.#flushSoon(flush, open(flush.path), closeSync)));
   }
 
   rename(site: Site, from: DiskPath, to: DiskPath): RenameOutcome {
@@ -224,6 +254,38 @@ export class Disk {
     });
   }
 
+  async #flushSoon({ site, path }: Flush, open: () => number, close: (fd: number) => void): Promise<void> {
+    try {
+      this.#faults.hit(`${site}:fsync:before`);
+      const fd = open();
+      try {
+        await flushed(fd);
+      } finally {
+        close(fd);
+      }
+      this.#faults.hit(`${site}:fsync:after`);
+    } catch (error) {
+      throw diskError(error, path);
+    }
+  }
+
+  /** The new file's descriptor. */
+  #created(site: Site, path: DiskPath, bytes: Uint8Array, mode: FileBits): number {
+    return this.#act(site, 'write', path, () => {
+      const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+      const fd = openSync(path, flags, firstBits(mode, 0o600));
+      try {
+        writeAll(fd, bytes);
+        settleBits(fd, mode);
+      } catch (error) {
+        closeSync(fd);
+        unlinkSync(path);
+        throw error;
+      }
+      return fd;
+    });
+  }
+
   #act<T>(site: Site, operation: Operation, path: DiskPath, act: () => T): T {
     try {
       this.#faults.hit(`${site}:${operation}:before`);
@@ -234,6 +296,11 @@ export class Disk {
       throw diskError(error, path);
     }
   }
+}
+
+/** Fulfilled when all are; throws the first error of the list, when none is under way any more. */
+async function allOf(begun: readonly Promise<void>[]): Promise<void> {
+  for (const ended of await Promise.allSettled(begun)) if (ended.status === 'rejected') throw ended.reason;
 }
 
 function folderOf(path: DiskPath): DiskPath {

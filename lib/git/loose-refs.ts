@@ -30,14 +30,17 @@ export function readLoose(path: string): string | null {
   }
 }
 
-/** Names of the refs that have a file of their own and begin with `prefix`, in no order; locks and values beside them are none. */
-export function* looseNames(commonDir: string, prefix: string): Iterable<string> {
+/**
+ * Names of the refs that have a file of their own and begin with `prefix`, in no order; locks and values beside them are none. In the folder
+ * `without` (`refs/durable`) is not looked.
+ */
+export function* looseNames(commonDir: string, prefix: string, without?: string): Iterable<string> {
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
   for (const entry of entriesOf(join(commonDir, folder))) {
     const name = `${folder}${entry.name}`;
     if (entry.isDirectory()) {
-      if (`${name}/`.startsWith(prefix) || prefix.startsWith(`${name}/`))
-        yield* looseNames(commonDir, `${name}/`);
+      const isBelow = `${name}/`.startsWith(prefix) || prefix.startsWith(`${name}/`);
+      if (isBelow && name !== without) yield* looseNames(commonDir, `${name}/`, without);
     } else if (name.startsWith(prefix) && !name.endsWith('.lock') && !entry.name.startsWith('.')) yield name;
   }
 }

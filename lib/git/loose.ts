@@ -1,8 +1,8 @@
 /**
  * Loose objects that are really on disk, and the journal that outlives a prune (DESIGN.md, invariants 1 and 5).
  *
- * `publish` order, each step flushed before the next: temporary file in `tickets/` · renamed to `journal/<oid>` · hard
- * link at `objects/xx/…`. Git skips an object that exists, be it torn or not flushed; this never does: whatever is at
+ * `publish` order: temporary files in `tickets/`, flushed · renamed to `journal/<oid>` and linked at `objects/xx/…` · the folders of both
+ * flushed. Each flush is of all objects at the same time. So a name never has less than its bytes, and nothing is published whose names could be lost. Git skips an object that exists, be it torn or not flushed; this never does: whatever is at
  * the final name and is not our own flushed file is replaced by it. Two writers of one object replace each other's
  * equal bytes.
  *
@@ -43,16 +43,19 @@ export class LooseObjects {
    * Puts deflated objects on disk: durable, journalled, and loose even when a pack has them. Of several, the journal's
    * folder and each fan-out folder are flushed once.
    */
-  publish(objects: readonly EncodedObject[]): void {
-    for (const { oid, bytes } of objects) this.#enterJournal(oid, bytes);
-    this.#disk.syncDir('object.journal', join(this.#layout.shared, 'journal'));
+  async publish(objects: readonly EncodedObject[]): Promise<void> {
+    await this.#enterJournal(objects);
     const folders = new Set<string>();
     for (const { oid } of objects) {
       const path = this.#path(oid);
       this.#link('object.publish', this.#journal(oid), path);
       folders.add(dirname(path));
     }
-    for (const folder of folders) this.#disk.syncDir('object.publish', folder);
+    const journal = join(this.#layout.shared, 'journal');
+    await this.#disk.syncDirs([
+      { site: 'object.journal', path: journal },
+      ...[...folders].map((path) => ({ site: 'object.publish', path }) as const),
+    ]);
   }
 
   /** True when the object's loose file and journal entry are one file: written by `publish`, by whomever. */
@@ -142,22 +145,25 @@ export class LooseObjects {
     this.#disk.rename(site, temp, path);
   }
 
-  #enterJournal(oid: string, bytes: Uint8Array): void {
-    const temp = this.#tickets.temp();
-    const journal = this.#journal(oid);
+  async #enterJournal(objects: readonly EncodedObject[]): Promise<void> {
+    const temps = objects.map(({ oid, bytes }) => ({ oid, bytes, path: this.#tickets.temp() }));
     try {
-      this.#disk.create('object.temp', temp, bytes, this.#layout.bits.object);
-      this.#makeJournal();
-      if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
-      // The folder went since this process made it (an uninstall).
-      this.#journalFlushed = false;
-      this.#makeJournal();
-      if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
-      throw new DurableError('io-failed', { path: journal, errno: 'ENOENT' });
+      await this.#disk.createAll('object.temp', temps, this.#layout.bits.object);
+      for (const { oid, path } of temps) this.#rename(path, this.#journal(oid));
     } catch (error) {
-      this.#disk.unlink('object.temp', temp);
+      for (const { path } of temps) this.#disk.unlink('object.temp', path);
       throw error;
     }
+  }
+
+  #rename(temp: string, journal: string): void {
+    this.#makeJournal();
+    if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
+    // The folder went since this process made it (an uninstall).
+    this.#journalFlushed = false;
+    this.#makeJournal();
+    if (this.#disk.rename('object.journal', temp, journal) === 'done') return;
+    throw new DurableError('io-failed', { path: journal, errno: 'ENOENT' });
   }
 
   /** The journal's own entries, once a process: whoever made the folder may have been killed before it flushed. */

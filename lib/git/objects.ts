@@ -93,7 +93,7 @@ export class DurableObjects implements ObjectStore {
       fresh.set(oid, await this.#backend.encode(type, body));
     }
     if (fresh.size === 0) return oids;
-    this.#loose.publish([...fresh].map(([oid, bytes]) => ({ oid, bytes })));
+    await this.#loose.publish([...fresh].map(([oid, bytes]) => ({ oid, bytes })));
     if (this.#written.size > 1024) this.#written.clear();
     for (const oid of fresh.keys()) this.#written.add(oid);
     return oids;

@@ -44,8 +44,8 @@ export interface RefStore {
   read(ref: string): string | null;
   /** Every ref that begins with `prefix`, sorted by name. Throws 'ref-damaged'. */
   list(prefix: string): Map<string, string>;
-  /** As the keys of `list`, with those whose value is damaged. */
-  names(prefix: string): string[];
+  /** As the keys of `list`, with those whose value is damaged; without those below `without`, a folder such as `refs/durable`. */
+  names(prefix: string, without?: string): string[];
   /** Gives a ref whose file holds no object id a value. False: it is not damaged. Throws 'ref-locked', disk errors. */
   mend(ref: string, to: string): boolean;
   /** Throws 'ref-locked' when the time budget (default 10,000 ms) ends, 'ref-conflict', 'ref-damaged', disk errors. */
@@ -113,9 +113,11 @@ export class FileRefs implements RefStore {
     return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  names(prefix: string): string[] {
-    const loose = looseNames(this.#parts.layout.commonDir, prefix);
-    return [...new Set([...loose, ...[...this.#packed.list(prefix)].map(([ref]) => ref)])].sort();
+  names(prefix: string, without?: string): string[] {
+    const loose = looseNames(this.#parts.layout.commonDir, prefix, without);
+    const packed = [...this.#packed.list(prefix)].map(([ref]) => ref);
+    const isIn = (ref: string): boolean => without === undefined || !ref.startsWith(`${without}/`);
+    return [...new Set([...loose, ...packed.filter(isIn)])].sort();
   }
 
   mend(ref: string, to: string): boolean {

@@ -44,6 +44,14 @@ const BUDGET_MS = 10_000;
  * 'ledger-damaged', 'version-unsupported', and those of the disk.
  */
 export async function append(to: AppendTo, decide: Decide, by: AppendBy): Promise<readonly Recorded[]> {
+  try {
+    return await appended(to, decide, by);
+  } finally {
+    await Promise.allSettled([by.after]);
+  }
+}
+
+async function appended(to: AppendTo, decide: Decide, by: AppendBy): Promise<readonly Recorded[]> {
   const { host, refs } = to.storage;
   const deadline = host.monotonicMs() + (by.budgetMs ?? BUDGET_MS);
   for (;;) {
@@ -52,10 +60,13 @@ export async function append(to: AppendTo, decide: Decide, by: AppendBy): Promis
     const before = await to.at(from);
     const plan = await planned(to, { before, by, drafts: await decide(before) });
     if (plan.written.length === 0) {
+      await by.after;
       settle(to.storage, to.ref);
       return plan.results;
     }
-    await to.storage.objects.writeAll(plan.bodies.map((body) => ({ type: 'commit', body })));
+    // Beside what they name: only the ref's move must come after both.
+    const commits = to.storage.objects.writeAll(plan.bodies.map((body) => ({ type: 'commit', body })));
+    await Promise.all([commits, by.after]);
     const move = { ref: to.ref, from, to: plan.after.head?.commit ?? '' };
     const outcome = await refs.update(
       { verify: lease === null ? [] : [lease], move },

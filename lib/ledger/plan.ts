@@ -26,6 +26,8 @@ export interface AppendBy {
   readonly workspace: string | null;
   /** How long to try, in milliseconds; default 10,000. */
   readonly budgetMs?: number;
+  /** What the events name, still on its way to the disk: the ref moves after it, and not at all when it fails. */
+  readonly after?: Promise<unknown>;
 }
 
 export interface PlanIn {

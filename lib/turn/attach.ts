@@ -7,7 +7,7 @@
 import { DurableError } from '../errors.js';
 import type { Storage } from '../git/storage.js';
 import { Held } from '../lease/hold.js';
-import { leaseOf, readLease, tokenOf, type LeaseRecord } from '../lease/record.js';
+import { leaseOf, readLease, type LeaseRecord } from '../lease/record.js';
 import { MARKER } from '../lease/processes.js';
 import { workspaceId } from '../lease/workspace.js';
 import { Ledger } from '../ledger/ledger.js';
@@ -47,7 +47,7 @@ export async function attach(storage: Storage, belongs: Belongs): Promise<Attach
   const ledger = ledgerOf(storage, task, record.acquisition);
   const state = await ledger.state();
   if (state.turn?.id !== id) throw new DurableError('no-turn', { detail: `turn ${id} has not begun` });
-  const held = await Held.attach(storage, tokenOf(record));
+  const held = new Held(storage, record);
   const context = turnContext({ storage, ledger, held, agent: record.holder.agent, workspace, turn: id });
   const indexes = state.turn.invocations.map((call) => call.index);
   const marker = storage.host.env[MARKER];

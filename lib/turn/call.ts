@@ -74,26 +74,39 @@ type Left = NonNullable<EventOf<'invocation.finished'>['left']>[number];
 
 const MOST_INLINE_PATHS = 64;
 
-/**
- * Keeps what must be known before the effect, and returns the draft of `invocation.proposed`; appends nothing but
- * `conflict.detected`. Errors: 'conflict', 'conflict-open', 'path-refused', 'path-outside', 'usage' for what names no tool, or
- * has arguments that cannot be kept as they are.
- */
+/** As `proposing`, and all of it is kept when this resolves. */
 export async function proposeCall(
   context: TurnContext,
   call: Call,
   at: { index: number; invocation?: string },
 ): Promise<ProposedCall> {
+  const { proposed, kept } = await proposing(context, call, at);
+  await kept;
+  return proposed;
+}
+
+/**
+ * Keeps what must be known before the effect, and gives the draft of `invocation.proposed`, to be appended after `kept`; appends nothing but
+ * `conflict.detected`. Errors: 'conflict', 'conflict-open', 'path-refused', 'path-outside', 'usage' for what names no tool, or
+ * has arguments that cannot be kept as they are.
+ */
+export async function proposing(
+  context: TurnContext,
+  call: Call,
+  at: { index: number; invocation?: string },
+): Promise<{ readonly proposed: ProposedCall; readonly kept: Promise<unknown> }> {
   refuseNameless(call);
   const args = exactBytes('arguments', argsText(call.args));
   await recordObserved(context);
   const mutates = call.mutates ?? call.paths?.length !== 0;
   const unknownEffect = mutates && call.paths === undefined;
   const { touched, contents } = await captureTouched(context, call.paths ?? []);
-  const keptAll = await context.ledger.contents.keep([args, ...contents]);
-  const [keptArgs] = keptAll;
+  const { kept, done } = context.ledger.contents.keeping([args, ...contents]);
+  const [keptArgs] = kept;
   if (keptArgs === undefined) throw new RangeError('contents kept nothing of the arguments');
   const invocation = at.invocation ?? freshId(context.storage.host);
+  // A checkpoint moves the same ref.
+  if (unknownEffect) await done;
   const checkpoint = unknownEffect ? await snapshot(context, `before ${call.tool}`, 'before-tool') : null;
   const paths = await inlineOrKept(context, touched);
   const draft: EventDraft = {
@@ -111,7 +124,8 @@ export async function proposeCall(
     ...paths,
     checkpoint,
   };
-  return { invocation, index: at.index, draft, args: keptArgs, unknownEffect, touched };
+  const proposed = { invocation, index: at.index, draft, args: keptArgs, unknownEffect, touched };
+  return { proposed, kept: done };
 }
 
 export function startedDraft(context: TurnContext, invocation: string, approval: string | null): EventDraft {
@@ -129,10 +143,13 @@ export async function endCall(
     call.unknownEffect && end.state !== 'denied'
       ? await snapshot(context, 'after a tool', 'after-tool')
       : null;
-  const left = end.state === 'denied' ? [] : await keepLeft(context, call.touched ?? []);
-  const finished = await finishedDraft(context, call.invocation, { ...end, checkpoint });
+  const { left, contents } = leftOf(context, end.state === 'denied' ? [] : (call.touched ?? []));
+  const result = end.result ?? null;
+  const { kept, done } = context.ledger.contents.keeping(result === null ? contents : [result, ...contents]);
+  const said = { ...end, checkpoint, result: result === null ? null : (kept[0] ?? null) };
+  const finished = finishedDraft(context, call.invocation, said);
   const draft = left.length === 0 ? finished : { ...finished, left };
-  const [recorded] = await context.append(() => [draft]);
+  const [recorded] = await context.append(() => [draft], done);
   if (recorded === undefined) throw new RangeError('the ledger recorded nothing of one draft');
   noteWritten(context, call.touched ?? [], end.state);
   return recorded;
@@ -154,7 +171,10 @@ export async function endReported(
 }
 
 /** What is there now of the paths whose content nobody could tell beforehand: what recovery holds later changes to. */
-async function keepLeft(context: TurnContext, touched: readonly Touched[]): Promise<Left[]> {
+function leftOf(
+  context: TurnContext,
+  touched: readonly Touched[],
+): { readonly left: Left[]; readonly contents: readonly Uint8Array[] } {
   const left: Left[] = [];
   const contents: Uint8Array[] = [];
   for (const { path, expected } of touched) {
@@ -164,8 +184,7 @@ async function keepLeft(context: TurnContext, touched: readonly Touched[]): Prom
     if (bytes !== null) contents.push(bytes);
     left.push({ path, image: found });
   }
-  await context.ledger.contents.keep(contents);
-  return left;
+  return { left, contents };
 }
 
 /** What a call said it would write it has written when it ended well; when it failed, only where that is found. */
@@ -184,13 +203,15 @@ function noteWritten(context: TurnContext, touched: readonly Touched[], state: C
   }
 }
 
-async function finishedDraft(
+function finishedDraft(
   context: TurnContext,
   invocation: string,
-  end: CallEnd & { durationMs: number | null; checkpoint: string | null },
-): Promise<DraftOf<'invocation.finished'>> {
-  const result = end.result ?? null;
-  const kept = result === null ? null : ((await context.ledger.contents.keep([result]))[0] ?? null);
+  end: Omit<CallEnd, 'result'> & {
+    readonly durationMs: number | null;
+    readonly checkpoint: string | null;
+    readonly result: Kept | null;
+  },
+): DraftOf<'invocation.finished'> {
   return {
     type: 'invocation.finished',
     turn: context.turn,
@@ -198,8 +219,8 @@ async function finishedDraft(
     state: end.state,
     summary: cut(end.summary ?? '', 200),
     exit: end.exit ?? null,
-    resultDigest: kept?.digest ?? null,
-    result: kept,
+    resultDigest: end.result?.digest ?? null,
+    result: end.result,
     checkpoint: end.checkpoint,
     durationMs: end.durationMs,
     settled: end.settled ?? null,
@@ -207,11 +228,16 @@ async function finishedDraft(
 }
 
 /** The end of a call that was refused: it never ran, and the reason is its result. */
-export function deniedDraft(context: TurnContext, invocation: string, reason: string): Promise<EventDraft> {
+export async function deniedDraft(
+  context: TurnContext,
+  invocation: string,
+  reason: string,
+): Promise<EventDraft> {
+  const [result = null] = await context.ledger.contents.keep([Buffer.from(reason, 'utf8')]);
   return finishedDraft(context, invocation, {
     state: 'denied',
     summary: reason,
-    result: Buffer.from(reason, 'utf8'),
+    result,
     durationMs: null,
     checkpoint: null,
   });

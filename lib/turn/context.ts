@@ -17,19 +17,20 @@ export interface TurnContext {
   readonly turn: string;
   /** Revisions as this turn has read them. */
   readonly reads: Reads;
-  /** Appends under this turn's lease; `decide` runs again after each failed swap. */
-  readonly append: (decide: Decide) => Promise<readonly Recorded[]>;
+  /** Appends under this turn's lease; `decide` runs again after each failed swap. `after`: see AppendBy. */
+  readonly append: (decide: Decide, after?: Promise<unknown>) => Promise<readonly Recorded[]>;
 }
 
 export function turnContext(parts: Omit<TurnContext, 'append' | 'reads'>): TurnContext {
   return {
     ...parts,
     reads: new Reads(),
-    append: (decide) =>
+    append: (decide, after = Promise.resolve()) =>
       parts.ledger.append(decide, {
         lease: parts.held.token,
         agent: parts.agent,
         workspace: parts.workspace,
+        after,
       }),
   };
 }

@@ -22,6 +22,7 @@ import {
   deniedDraft,
   endReported,
   proposeCall,
+  proposing,
   startedDraft,
   type Call,
   type CallEnd,
@@ -371,12 +372,14 @@ export class Turn {
   }
 
   async #started(call: Call, index: number): Promise<ProposedCall> {
-    const proposed = await proposeCall(this.#context, call, { index });
-    await this.#context.append(({ turn }) =>
-      // Reported twice by its host, at the same time or later: the first report stands.
-      call.key !== undefined && turn?.invocations.some(({ key }) => key === call.key) === true
-        ? []
-        : [proposed.draft, startedDraft(this.#context, proposed.invocation, null)],
+    const { proposed, kept } = await proposing(this.#context, call, { index });
+    await this.#context.append(
+      ({ turn }) =>
+        // Reported twice by its host, at the same time or later: the first report stands.
+        call.key !== undefined && turn?.invocations.some(({ key }) => key === call.key) === true
+          ? []
+          : [proposed.draft, startedDraft(this.#context, proposed.invocation, null)],
+      kept,
     );
     return proposed;
   }

@@ -9,6 +9,7 @@
  * - fsync of a file makes its content and mode durable, not its name; fsync of a folder makes its entries durable, not
  *   the content of what they name.
  * - Data that is not flushed may be whole, absent, cut anywhere, or of the right length with some or all sectors zero.
+ * - What changes while a flush is under way is not flushed by it.
  * - Changes of entries that are not flushed may each be there or not, in any combination, even a later one without an
  *   earlier one. A rename inside one folder is one change; across folders the old name may stay, but never go alone.
  *
@@ -33,11 +34,28 @@ interface Change {
   forced: boolean;
 }
 
+/** Flushes of one node that are under way. */
+class Flushes {
+  #marks: number[] = [];
+
+  begin(pending: number): void {
+    this.#marks.push(pending);
+  }
+
+  /** How many of the changes, the oldest first, the one that ends has made durable: of several under way the one that began first. */
+  end(pending: number): number {
+    const done = this.#marks.shift() ?? pending;
+    this.#marks = this.#marks.map((mark) => Math.max(0, mark - done));
+    return done;
+  }
+}
+
 class FileNode {
   readonly kind = 'file';
   content: Buffer;
   mode: number;
   readonly pending: DataChange[] = [];
+  readonly flushes = new Flushes();
   /** Its flush was left out of the recording: cuts look harder at it. */
   suspect = false;
 
@@ -47,8 +65,7 @@ class FileNode {
   }
 
   sync(): void {
-    [this.content, this.mode] = replayed(this, this.pending);
-    this.pending.length = 0;
+    [this.content, this.mode] = replayed(this, this.pending.splice(0, this.flushes.end(this.pending.length)));
   }
 }
 
@@ -57,6 +74,7 @@ class FolderNode {
   readonly live = new Map<string, Node>();
   readonly durable = new Map<string, Node>();
   readonly pending: Change[] = [];
+  readonly flushes = new Flushes();
   readonly mode: number;
 
   constructor(mode: number) {
@@ -71,12 +89,11 @@ class FolderNode {
   }
 
   sync(): void {
-    for (const change of this.pending) {
+    for (const change of this.pending.splice(0, this.flushes.end(this.pending.length))) {
       set(this.durable, change.entries);
       change.forced = true;
       if (change.needs !== undefined) change.needs.forced = true;
     }
-    this.pending.length = 0;
   }
 }
 
@@ -145,6 +162,11 @@ export class RecordedDisk {
       case 'rename':
         this.#rename(operation.from, operation.to);
         return;
+      case 'flushing': {
+        const node = this.#node(operation.path);
+        if (node.kind !== 'symlink') node.flushes.begin(node.pending.length);
+        return;
+      }
       case 'sync': {
         const node = this.#node(operation.path);
         if (node.kind !== 'symlink') node.sync();
@@ -158,6 +180,7 @@ export class RecordedDisk {
   /** A flush that is left out: what it would have kept stays in danger. */
   forget(path: string): void {
     const node = this.#node(path);
+    if (node.kind !== 'symlink') node.flushes.end(node.pending.length);
     if (node.kind === 'file') node.suspect = true;
   }
 

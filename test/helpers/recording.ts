@@ -16,7 +16,7 @@ export type Operation =
   | { readonly kind: 'rename' | 'link'; readonly from: string; readonly to: string }
   | { readonly kind: 'symlink'; readonly path: string; readonly target: string }
   | { readonly kind: 'mkdir'; readonly path: string; readonly mode: number }
-  | { readonly kind: 'unlink' | 'rmdir' | 'sync'; readonly path: string }
+  | { readonly kind: 'unlink' | 'rmdir' | 'flushing' | 'sync'; readonly path: string }
   | { readonly kind: 'said'; readonly line: string }
   | { readonly kind: 'point'; readonly point: string };
 
@@ -31,6 +31,8 @@ export interface Step {
 interface Position {
   at: number;
   readonly append: boolean;
+  /** The fault point that it was opened in. */
+  readonly within: string | undefined;
 }
 
 interface Process {
@@ -103,7 +105,8 @@ class Recorder {
     if (paths.includes(false) && paths.includes(true))
       throw new Error(`a ${operation.kind} crosses the border of the recorded folder`);
     if (paths.includes(false)) return;
-    this.#steps.push({ operation, thread: call.thread, process: process.id, within: within(process) });
+    const point = operation.kind === 'sync' ? flushPoint(process, call) : within(process);
+    this.#steps.push({ operation, thread: call.thread, process: process.id, within: point });
   }
 
   #inside(path: string): boolean {
@@ -179,6 +182,8 @@ class Recorder {
       return found === undefined ? [] : [make(found)];
     };
     switch (name) {
+      case 'flushing':
+        return on((found) => ({ kind: 'flushing', path: found }));
       case 'fsync':
       case 'fdatasync':
         return on((found) => ({ kind: 'sync', path: found }));
@@ -252,7 +257,7 @@ class Recorder {
 }
 
 function opened(process: Process, fd: number, path: string, flags: string, mode?: string): Operation[] {
-  process.files.set(fd, { at: 0, append: flags.includes('O_APPEND') });
+  process.files.set(fd, { at: 0, append: flags.includes('O_APPEND'), within: within(process) });
   if (flags.includes('O_TMPFILE')) throw new Error(`O_TMPFILE on ${path} is not modelled`);
   const truncate = flags.includes('O_TRUNC');
   if (!flags.includes('O_CREAT') && !truncate) return [];
@@ -274,6 +279,13 @@ function follow(process: Process, point: string): void {
 
 function within(process: Process): string | undefined {
   return process.points.at(-1) ?? process.inherited;
+}
+
+/** Several flushes may be under way, each in a thread of its own: one belongs to the point that its descriptor was opened for. */
+function flushPoint(process: Process, { args }: Call): string | undefined {
+  const opened = process.files.get(descriptor(args[0]).fd)?.within;
+  const point = opened?.replace(/:write$/, ':fsync');
+  return point !== undefined && process.points.includes(point) ? point : within(process);
 }
 
 function pathsOf(operation: Operation): string[] {

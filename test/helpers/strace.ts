@@ -64,7 +64,10 @@ export async function strace(command: readonly string[], options: StraceOptions)
   return { code, stdout, stderr, calls };
 }
 
-/** The calls of a trace in the order of their ends, those that failed or never ended left out, but for access. */
+/**
+ * The calls of a trace in the order of their ends, those that failed or never ended left out, but for access. A flush beside which other
+ * calls were made has a `flushing` where it began.
+ */
 export function parseTrace(text: string): Call[] {
   const unfinished = new Map<number, string>();
   const calls: Call[] = [];
@@ -72,8 +75,9 @@ export function parseTrace(text: string): Call[] {
     const match = /^(\d+)\s+/.exec(line);
     if (match === null) continue;
     const thread = Number(match[1]);
-    const whole = joined(line.slice(match[0].length), thread, unfinished);
-    const call = whole === undefined ? undefined : parseCall(thread, whole);
+    const rest = line.slice(match[0].length);
+    const whole = joined(rest, thread, unfinished);
+    const call = whole === undefined ? begun(thread, rest) : parseCall(thread, whole);
     if (call !== undefined) calls.push(call);
   }
   return calls;
@@ -91,6 +95,11 @@ function joined(line: string, thread: number, unfinished: Map<number, string>): 
   const start = unfinished.get(thread) ?? '';
   unfinished.delete(thread);
   return start + line.slice(resumed[0].length);
+}
+
+function begun(thread: number, line: string): Call | undefined {
+  const args = /^f(?:data)?sync\((.*) <unfinished \.\.\.>$/.exec(line)?.[1];
+  return args === undefined ? undefined : { thread, name: 'flushing', args: splitArgs(args), result: 0 };
 }
 
 function parseCall(thread: number, line: string): Call | undefined {

@@ -7,7 +7,8 @@ import { cutAt, cutsInside, rebuild, recordRun, type Recording } from '../helper
 import { Random, seedOf } from '../helpers/random.js';
 import { RecordedDisk } from '../helpers/disk-rebuild.js';
 import { listing, readFolder } from '../helpers/folder-copy.js';
-import { bytes } from '../helpers/recording.js';
+import { bytes, type Operation } from '../helpers/recording.js';
+import { parseTrace } from '../helpers/strace.js';
 import { scratch } from '../helpers/scratch.js';
 
 const WRITER = fileURLToPath(new URL('../helpers/small-writer.js', import.meta.url));
@@ -71,6 +72,33 @@ test('with nothing lost the rebuilt folder is what the programs left', async (t)
   for (const { operation } of recording.steps) disk.apply(operation);
   t.deepEqual(listing(disk.live()).sort(), listing(readFolder(bytes(recording.dir))).sort());
   t.is(readFileSync(join(recording.dir, 'some é', 'kept'), 'utf8'), 'from a child');
+});
+
+test('a flush keeps what there was when it began: what changes beside it is lost with the power', (t) => {
+  const folder = String.raw`"\x2f\x72\x2f\x64"`;
+  const [made, began, beside, ended] = [
+    `1 mkdir(${folder}, 0755) = 0`,
+    `2 fsync(3<${folder.slice(1, -1)}> <unfinished ...>`,
+    `1 mkdir("${folder.slice(1, -1)}\\x2f\\x65", 0755) = 0`,
+    '2 <... fsync resumed>) = 0',
+  ];
+  const calls = parseTrace([made, began, beside, ended].join('\n'));
+  t.deepEqual(
+    calls.map(({ name }) => name),
+    ['mkdir', 'flushing', 'mkdir', 'fsync'],
+  );
+  const after = (order: readonly Operation[]): string[] => {
+    const disk = new RecordedDisk('/r', { kind: 'folder', mode: 0o755, entries: new Map() });
+    for (const operation of order) disk.apply(operation);
+    return [...disk.afterPowerCut('all-lost', new Random(1)).entries.keys()];
+  };
+  const make = (name: string): Operation => ({ kind: 'mkdir', path: `/r/${name}`, mode: 0o755 });
+  const [first, second] = [make('one'), make('two')];
+  const [begin, end] = [{ kind: 'flushing', path: '/r' } as const, { kind: 'sync', path: '/r' } as const];
+  t.deepEqual(after([first, begin, second, end]), ['one']);
+  t.deepEqual(after([first, begin, second, begin, end]), ['one']);
+  t.deepEqual(after([first, begin, second, begin, end, end]), ['one', 'two']);
+  t.deepEqual(after([first, second, end]), ['one', 'two']);
 });
 
 test("git's own files are followed: a pack, an index and refs come out as git wrote them", async (t) => {
