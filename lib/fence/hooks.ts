@@ -20,6 +20,7 @@ import type { Settings, Storage } from '../git/storage.js';
 import { setConfig, unsetConfig } from './config.js';
 import { excludeHooks, includeHooks } from './exclude.js';
 import { findHooksDir, isOutdated, whyNoHooks } from './hooks-dir.js';
+import { aloneIn, FOLDER_FILES, leave, use, usedBy } from './hooks-folder.js';
 import { isHookPresent, placeHook, strays, takeHook, trackedHooks, writeHook } from './hook-files.js';
 
 const HOOKS = [
@@ -65,7 +66,8 @@ export async function installHooks(storage: Storage, mode: Settings['fence'] | n
   const isOff = (mode ?? storage.settings.fence) === 'off';
   const files = isOff ? await takeAll(storage, dir) : await configure(storage);
   const tracked = isOff ? [] : await trackedHooks(storage, dir, HOOKS);
-  if (!isOff && needsFiles(storage) && whyNoHooks(dir) === null) await excludeHooks(storage, dir, HOOKS);
+  if (!isOff && needsFiles(storage) && whyNoHooks(dir) === null)
+    await excludeHooks(storage, dir, [...HOOKS, ...FOLDER_FILES]);
   const fence = await modeBefore(storage, mode, before);
   const madeDir = before?.madeDir === true;
   record(storage, { v: 1, dir, at: here(storage), tracked, madeDir, settings: before?.settings, ...fence });
@@ -127,7 +129,7 @@ export async function armHooks(storage: Storage): Promise<void> {
   const now: InstalledHooks = { ...installed, ...more, refused: undefined };
   record(storage, now);
   if (!wants) return;
-  await excludeHooks(storage, dir, HOOKS);
+  await excludeHooks(storage, dir, [...HOOKS, ...FOLDER_FILES]);
   const refused = place(
     storage,
     dir,
@@ -140,7 +142,11 @@ export async function armHooks(storage: Storage): Promise<void> {
 function place(storage: Storage, dir: string, names: readonly string[]): string | null {
   try {
     storage.disk.makePassingDir('fence.hook', dir, 0o777);
-    for (const name of names) placeHook(storage, dir, name);
+    // Where another process has been at work for too long they are missing, and the keeper's next look puts them there.
+    aloneIn(storage, dir, () => {
+      use(storage, dir);
+      for (const name of names) placeHook(storage, dir, name);
+    });
     return null;
   } catch (error) {
     if (!isShut(error)) throw error;
@@ -167,11 +173,12 @@ export async function restoreHooks(storage: Storage): Promise<string[]> {
   ];
 }
 
-/** At a turn's end, or its death: they go, unless another work tree's turn needs them. A folder that cannot be written keeps them. */
+/** At a turn's end, or its death: they go, unless the turn of another work tree, or of another repository, needs them. A folder that cannot be written keeps them. */
 export function disarmHooks(storage: Storage): void {
   const installed = installedHooks(storage);
-  if (installed === null || fencedDirs(storage).length > 0) return;
-  takeIfMay(storage, installed.dir);
+  const isNeeded = (): boolean => fencedDirs(storage).length > 0;
+  if (installed === null || isNeeded()) return;
+  takeIfMay(storage, installed.dir, () => !isNeeded());
 }
 
 /** Names of hooks that are to be in place during a turn and are not; [] where none can be. */
@@ -224,7 +231,7 @@ export function unchainedHooks(storage: Storage): readonly string[] {
 /** What `removeHooks` has left in the folder that git uses. */
 export async function hooksLeft(storage: Storage): Promise<string[]> {
   const { dir } = await findHooksDir(storage);
-  return HOOKS.flatMap((name) => strays(dir, name));
+  return usedBy(storage, dir).length > 0 ? [] : HOOKS.flatMap((name) => strays(dir, name));
 }
 
 function needsFiles({ layout }: Storage): boolean {
@@ -245,13 +252,19 @@ function record(storage: Storage, installed: InstalledHooks): void {
   disk.rename('fence.hook', `${file}.new`, file);
 }
 
-const takeFrom = (storage: Storage, dir: string): string[] =>
-  HOOKS.filter((name) => takeHook(storage, dir, name)).map((name) => join(dir, name));
+/** Nothing while another repository's turn has its hooks there. `isWanted` is asked once nobody else is at work there. */
+function takeFrom(storage: Storage, dir: string, isWanted = (): boolean => true): string[] {
+  const taken = aloneIn(storage, dir, () => {
+    if (!isWanted() || !leave(storage, dir)) return [];
+    return HOOKS.filter((name) => takeHook(storage, dir, name)).map((name) => join(dir, name));
+  });
+  return taken ?? [];
+}
 
 /** As far as the folder lets: what is left in it refuses nothing, and no turn's start or end fails for it. */
-function takeIfMay(storage: Storage, dir: string): void {
+function takeIfMay(storage: Storage, dir: string, isWanted?: () => boolean): void {
   try {
-    takeFrom(storage, dir);
+    takeFrom(storage, dir, isWanted);
   } catch (error) {
     if (!isShut(error)) throw error;
   }
