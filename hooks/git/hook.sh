@@ -156,25 +156,48 @@ refuse() {
 
 # What may move under a turn: what a fetch brings, and no branch, tag, stash or HEAD of the fenced work tree.
 check_refs() {
-  while read -r _ _ ref; do
+  while read -r old new ref; do
     case $ref in
       refs/remotes/* | refs/durable-remote/* | FETCH_HEAD) ;;
       refs/tags/*)
         case " $(command_line) " in *' fetch '* | *' fetch-pack '* | *' pull '*) ;; *) refuse ;; esac
         ;;
       '') ;;
-      *) refuse ;;
+      *)
+        case $new in *[!0]*) ;; *) mend_log "$old" "$ref" ;; esac
+        refuse
+        ;;
     esac
   done <<END
 $input
 END
 }
 
+# Git has changed the reflog before it asks whether the ref may go: 'stash drop' has emptied it, 'branch -m' has moved it away. Git
+# holds the ref's lock meanwhile. What is put back is what goes with the ref's value, and only where there is nothing.
+mend_log() {
+  if [ "$DURABLE_BYPASS" = "$turn" ]; then return 0; fi
+  log=$common/logs/$2
+  moved=$common/logs/refs/.tmp-renamed-log
+  if [ "$2" = refs/stash ] && [ -f "$log" ] && [ ! -s "$log" ]; then
+    none=$(printf %s "$1" | tr '[:xdigit:]' 0)
+    who=$(git cat-file commit "$1" | sed -n 's/^committer //p; /^$/q')
+    printf '%s %s %s\t%s\n' "$none" "$1" "$who" "$(git log -1 --format=%s "$1")" >> "$log"
+  elif [ ! -e "$log" ] && [ -f "$moved" ]; then
+    case $(tail -n 1 "$moved") in *" $1 "*) mv "$moved" "$log" ;; esac
+  fi
+} 2>/dev/null
+
 # The branch that a fenced other work tree has checked out, and our own records, move for nobody else.
 check_other() {
   read -r _ branch < "$1/HEAD"
-  while read -r _ _ ref; do
-    case $ref in "$branch" | refs/durable/*) refuse ;; esac
+  while read -r old new ref; do
+    case $ref in
+      "$branch" | refs/durable/*)
+        case $new in *[!0]*) ;; *) mend_log "$old" "$ref" ;; esac
+        refuse
+        ;;
+    esac
   done <<END
 $input
 END
