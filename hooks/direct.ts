@@ -12,6 +12,7 @@ import { hasCode, messageOf } from '../lib/errors.js';
 import { systemHost, type Host } from '../lib/host.js';
 import { MARKER } from '../lib/lease/processes.js';
 import { offerOwnGitTo } from '../lib/agents/own-git.js';
+import { reviveKeeper } from '../lib/agents/revive.js';
 import type { AgentProcess } from '../lib/agents/own-turn.js';
 
 /** What is printed. `agentPid`: as the environment says it. */
@@ -38,7 +39,9 @@ async function inRepository(call: HookCall, step: Step, { payload, agentPid }: H
     const by = { agent: call.agent, process: found, marker: storage.host.env[MARKER] };
     offer(storage, by, { call, step });
     // The host's clock begins with this process.
-    return await takeInTime(storage, { call, by, payload, beganMs: 0 }, step);
+    const reply = await takeInTime(storage, { call, by, payload, beganMs: 0 }, step);
+    if (!OUTSIDE_TURN.has(step.kind)) await revive(storage, by, { call, step });
+    return reply;
   } finally {
     await storage.close();
   }
@@ -81,6 +84,21 @@ function placeIn(payload: string): { readonly cwd: string; readonly session: str
 
 const ourHost = (): Host =>
   systemHost(plannedFaults(process.env['DURABLE_FAULTS'], processFaultActions(process.pid)));
+
+/** Without one the hooks take every step, as this one did: no reason to refuse anything. */
+async function revive(
+  storage: Storage,
+  by: AgentProcess,
+  { call, step }: { readonly call: HookCall; readonly step: Step },
+): Promise<void> {
+  try {
+    await reviveKeeper(storage, by, step.session);
+  } catch (error) {
+    call.note(`the keeper of this turn is gone: ${messageOf(error)}`);
+  }
+}
+
+const OUTSIDE_TURN: ReadonlySet<Step['kind']> = new Set(['session-start', 'stop', 'session-end']);
 
 /** Without it the turn is fenced by hooks only, which `status` says: no reason to refuse anything. */
 function offer(
