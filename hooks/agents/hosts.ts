@@ -12,6 +12,7 @@ import { QUESTION_SECONDS, USUAL_SECONDS } from '../../lib/agents/limits.js';
 import { AGENTS, type AgentName } from '../../lib/agents/step.js';
 import { PLUGIN_HOOKS } from '../../lib/agents/plugin-payload.js';
 import { packageFile, PROGRAMS } from '../../lib/package.js';
+import { shellQuoted } from '../../lib/shell-quoted.js';
 
 export type Scope = 'local' | 'shared';
 
@@ -122,11 +123,10 @@ export function handlersOf(agent: 'claude-code' | 'codex', mark: Mark): Readonly
 
 /** Agents hand it to a shell. */
 function commandOf(agent: AgentName, { node, nonce }: Mark): string {
-  if (node !== null) return `${quoted(node)} ${quoted(PROGRAMS.hook)} ${agent} ${nonce}`;
+  if (node !== null) return `${shellQuoted(node)} ${shellQuoted(PROGRAMS.hook)} ${agent} ${nonce}`;
   return `! command -v git-durable >/dev/null 2>&1 || git-durable hook ${agent} ${nonce}`;
 }
 
-const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 const unquoted = (word: string): string => word.slice(1, -1).replaceAll(`'\\''`, "'");
 
 const ANY = `(?:${AGENTS.join('|')})`;

@@ -22,6 +22,7 @@ import { excludeHooks, includeHooks } from './exclude.js';
 import { findHooksDir, isOutdated, whyNoHooks } from './hooks-dir.js';
 import { aloneIn, FOLDER_FILES, leave, use, usedBy } from './hooks-folder.js';
 import { isHookPresent, placeHook, strays, takeHook, trackedHooks, writeHook } from './hook-files.js';
+import { shellQuoted } from '../shell-quoted.js';
 
 const HOOKS = [
   'pre-commit',
@@ -300,7 +301,7 @@ async function configure(storage: Storage): Promise<string[]> {
 
 /** Git hands it to a shell, with the arguments behind it. In a repository that was moved the script is not there any more. */
 function commandFor(script: string): string {
-  const quoted = `'${script.replaceAll("'", `'\\''`)}'`;
+  const quoted = shellQuoted(script);
   return `! [ -x ${quoted} ] || ${quoted}`;
 }
 

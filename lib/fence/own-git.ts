@@ -15,6 +15,7 @@ import { basename, join } from 'node:path';
 import { diskError, isAbsence, namesIn } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
 import { entryOf, type ProcessIdentity } from '../lease/processes.js';
+import { shellQuoted } from '../shell-quoted.js';
 
 /** Says that this process's shells read its file from now on. Returns its path. Errors: the disk's. */
 export function offerOwnGit(storage: Storage, process: ProcessIdentity): string {
@@ -37,7 +38,7 @@ export function fillOwnGit(
 ): void {
   if (!readsOwnGit(storage, process)) return;
   const others = Object.entries(variables).filter(([name]) => name !== 'PATH');
-  const lines = [turnLine(turn), ...others.map(([name, value]) => `export ${name}=${quoted(value)}\n`)];
+  const lines = [turnLine(turn), ...others.map(([name, value]) => `export ${name}=${shellQuoted(value)}\n`)];
   if (variables['DURABLE_SHIM'] !== undefined) lines.push(FIRST_ON_PATH);
   write(storage, ownGitFile(storage, process), lines.join(''));
 }
@@ -61,7 +62,7 @@ const filesIn = (storage: Storage): string[] =>
   namesIn(folderOf(storage)).map((name) => join(folderOf(storage), name));
 
 /** For a shell that is to take it, whether there is a turn or not. */
-export const takingLine = (file: string): string => `[ ! -r ${quoted(file)} ] || . ${quoted(file)}`;
+export const takingLine = (file: string): string => `[ ! -r ${shellQuoted(file)} ] || . ${shellQuoted(file)}`;
 
 const FIRST_ON_PATH = 'case $PATH in "$DURABLE_SHIM":*) ;; *) export PATH="$DURABLE_SHIM:$PATH" ;; esac\n';
 
@@ -86,5 +87,3 @@ function readText(file: string): string | null {
     throw diskError(error, file);
   }
 }
-
-const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
