@@ -7,6 +7,7 @@ import { countWaiting } from './decisions/approval.js';
 import { conflictsInView } from './decisions/conflict.js';
 import { fenceHealth, type FenceHealth } from './fence/health.js';
 import type { Storage } from './git/storage.js';
+import { judgeHolding } from './lease/life.js';
 import { leaseOf, seenLease, type LeaseRecord } from './lease/record.js';
 import { workspaceId } from './lease/workspace.js';
 import { Ledger } from './ledger/ledger.js';
@@ -107,7 +108,7 @@ function leaseStatus(storage: Storage, record: LeaseRecord): LeaseStatus {
     turn: record.turn,
     epoch: record.epoch,
     acquiredAt: record.acquiredAt,
-    alive: storage.identity.judge(holder).verdict !== 'dead',
+    alive: judgeHolding(storage, record).verdict !== 'dead',
     ttlMs: record.ttlMs,
     renewedAt: record.renewedAt,
     host: holder.host,

@@ -1,18 +1,22 @@
 /**
  * `op -- GIT ARGS`: one git command of a person's under an operation lease, so that no turn starts while it runs; refused (4)
- * under another's turn. `--beside` runs it under that turn all the same: through the turn's shim, so that nothing that the
+ * under another's turn. Git waits at a gate until the lease names its process as the holder, so the lease is held while git, or
+ * what it started, runs, whatever becomes of this program. `--beside` runs it under that turn all the same: through the turn's shim, so that nothing that the
  * turn staged is lost or taken into a commit, and recorded with its process. Inside a turn it is the turn's own git.
  */
 import { shimEnvironment } from '../../lib/fence/shim.js';
 import type { Storage } from '../../lib/git/storage.js';
 import { leaseOf, readLease } from '../../lib/lease/record.js';
+import { MARKER } from '../../lib/lease/processes.js';
 import { stageDir } from '../../lib/lease/staging.js';
+import { ownWorkspace } from '../../lib/lease/take.js';
 import { workspaceId } from '../../lib/lease/workspace.js';
+import { freshMarker } from '../../lib/turn/marker.js';
 import { ownTurn, recordManualGit, underOperation } from '../../lib/turn/operation.js';
 import { usage } from '../arguments.js';
 import { withStorage } from '../open.js';
 import { commandLine, signalCode } from '../run/command.js';
-import { startAtGate } from '../run/gate.js';
+import { startAtGate, type Gated } from '../run/gate.js';
 import { howToName, onlyNamed } from '../run/only-named.js';
 import { Signals } from '../run/signals.js';
 import type { VerbContext } from '../verb.js';
@@ -27,10 +31,18 @@ export async function run(context: VerbContext): Promise<number> {
     if (turn !== null) return (await runGit(context, words, turn.environment())).code;
     const beside = context.arguments.flag('beside') ? await openTurn(storage) : null;
     if (beside !== null) return runBeside(context, storage, words, beside);
-    const objective = commandLine(['git', ...words]).slice(0, 200);
-    return underOperation(storage, { objective, task: null }, async () =>
-      record(storage, null, await runGit(context, words, {})),
-    );
+    return runHolding(context, storage, words);
+  });
+}
+
+async function runHolding(context: VerbContext, storage: Storage, words: readonly string[]): Promise<number> {
+  const objective = commandLine(['git', ...words]).slice(0, 200);
+  const marker = freshMarker(storage, ownWorkspace(storage));
+  return atGate(context, words, { [MARKER]: marker }, async ({ gated, ran }) => {
+    const { pid } = gated;
+    const holderProcess = { pid, start: storage.identity.startOf(pid) ?? '' };
+    const what = { objective, task: null, holderProcess, keeper: storage.identity.self(), marker };
+    return underOperation(storage, what, async () => record(storage, null, await ran()));
   });
 }
 
@@ -72,23 +84,44 @@ interface RanGit {
   readonly command: string;
 }
 
-async function runGit(
+const runGit = (
   context: VerbContext,
   words: readonly string[],
   env: Readonly<Record<string, string>>,
-): Promise<RanGit> {
+): Promise<RanGit> => atGate(context, words, env, ({ ran }) => ran());
+
+interface AtGate {
+  readonly gated: Gated;
+  /** Lets git begin, and resolves when it has ended. */
+  readonly ran: () => Promise<RanGit>;
+}
+
+/** When `body` fails before it lets git begin, git never does. */
+async function atGate<T>(
+  context: VerbContext,
+  words: readonly string[],
+  env: Readonly<Record<string, string>>,
+  body: (at: AtGate) => Promise<T>,
+): Promise<T> {
   const signals = new Signals(context.host.pid);
   try {
     const command = ['git', ...words];
     const gated = await startAtGate(command, { cwd: context.dir, env: { ...context.host.env, ...env } });
     signals.passTo(gated);
-    gated.open();
-    const { code, signal } = await gated.ended;
-    return {
-      code: signal === null ? (code ?? 1) : signalCode(signal),
-      pid: gated.pid,
-      command: commandLine(command),
+    const ran = async (): Promise<RanGit> => {
+      gated.open();
+      const { code, signal } = await gated.ended;
+      return {
+        code: signal === null ? (code ?? 1) : signalCode(signal),
+        pid: gated.pid,
+        command: commandLine(command),
+      };
     };
+    try {
+      return await body({ gated, ran });
+    } finally {
+      gated.dismiss();
+    }
   } finally {
     signals.close();
   }

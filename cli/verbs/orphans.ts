@@ -55,7 +55,7 @@ function documentOf({ pid, startedAt, command, turn, kind, id }: Orphan): unknow
 }
 
 function rowOf({ kind, pid, id, startedAt, command, turn }: Orphan): (Cell | string)[] {
-  return [kind === 'process' ? String(pid) : id.slice(0, 12), startedAt ?? '-', turn, command];
+  return [kind === 'process' ? String(pid) : id.slice(0, 12), startedAt ?? '-', turn ?? 'op', command];
 }
 
 /** A client without a daemon is no trouble of the caller's, and no document's; here it is worth a line. */

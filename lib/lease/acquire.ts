@@ -4,6 +4,7 @@
  *   never held, free           held by the caller, epoch + 1
  *   held, holder alive         'lease-held' (a paused holder is alive: TTL alone takes nothing, PROTOCOL.md 12)
  *   held, death not provable   'lease-unproven' with the challenger's wait
+ *   holder dead, but something of its operation runs: as alive (life.ts)
  *   holder dead, turn open     'recovery-needed': taking over always goes through recovery
  *   holder dead, none open     taken over at once (it died before turn.started, after turn.finished, or in an operation)
  *
@@ -12,6 +13,7 @@
  */
 import type { Storage } from '../git/storage.js';
 import type { Held } from './hold.js';
+import { judgeHolding } from './life.js';
 import { NOTHING_SETTLED } from './older.js';
 import { openTurnOf } from './open-turn.js';
 import { leaseOf, readLease, type CurrentLease } from './record.js';
@@ -40,7 +42,7 @@ export async function demandFree(storage: Storage): Promise<void> {
 /** Returns the proof of a dead holder, null for a free record; throws what the caller has to be told else. */
 async function refuseUnlessOver(storage: Storage, current: CurrentLease): Promise<string | null> {
   const { record } = current;
-  const { verdict, why } = storage.identity.judge(record.holder);
+  const { verdict, why } = judgeHolding(storage, record);
   if (record.state === 'held' && verdict === 'alive') throw heldBy(storage, record, why);
   if (record.state === 'held' && verdict === 'unproven') throw unprovenBy(storage, record, why);
   const open = await openTurnOf(storage, record);

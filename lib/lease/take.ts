@@ -27,6 +27,8 @@ export interface LeaseRequest {
   readonly holderProcess?: ProcessIdentity;
   /** The secret in the environment of the holder's processes (`DURABLE_MARKER`); only its hash is kept. */
   readonly marker?: string;
+  /** Who waits for `holderProcess` and lets go when it has ended, where that is another one. */
+  readonly keeper?: ProcessIdentity;
 }
 
 export interface Take {
@@ -102,7 +104,7 @@ async function draftRecord(storage: Storage, take: Take): Promise<LeaseRecord> {
     sessions: [...(request.sessions ?? [])],
     markerHash: request.marker === undefined ? null : digest(request.marker),
     workTree: layout.workTree,
-    keeper: null,
+    keeper: request.keeper ?? null,
     recovering: open === null ? null : { task: open.task, turn: open.turn },
     older: olderHoldings(take),
     left: current === null ? [] : await leftTurns(storage, current.record),

@@ -14,6 +14,7 @@
 import type { Storage } from '../git/storage.js';
 import { challengeMs, hostChallenge, outlasted, type Challenge } from './challenge.js';
 import type { Held } from './hold.js';
+import { judgeHolding } from './life.js';
 import { endHolder, NOTHING_SETTLED, type Settled } from './older.js';
 import { leaseOf, leaseRef, readLease, type CurrentLease } from './record.js';
 import { heldBy, unprovenBy } from './refusal.js';
@@ -61,7 +62,7 @@ async function proofOf(
   // An agent that is asked to end may let go of its lease on the way out; its other processes may be there still.
   if (record.state === 'free')
     return done.every(({ ended }) => ended.length === 0) ? null : 'it let go when its processes were ended';
-  const { verdict, why } = storage.identity.judge(record.holder);
+  const { verdict, why } = judgeHolding(storage, record);
   if (verdict === 'dead') return why;
   if (verdict === 'alive') {
     if (request.force !== true) throw heldBy(storage, record, why);

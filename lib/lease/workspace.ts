@@ -58,6 +58,9 @@ export function copiedFrom(storage: Storage): readonly string[] {
   return found === null ? [] : copiesOf(found, placeOf(storage));
 }
 
+/** The task that holds what happens outside turns in the work tree with this id. */
+export const standingTaskId = (id: string): string => `standing-${id}`;
+
 /** Whether the work tree in that folder is the one with this id still: then a copy of it is no more than that. */
 export function standsAt(storage: Storage, workTree: string, id: string): boolean {
   const gitDir = gitDirIn(workTree);

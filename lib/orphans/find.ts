@@ -11,8 +11,9 @@ import type { Storage } from '../git/storage.js';
 import { foreignMarkers } from '../lease/foreign.js';
 import { isOfHere, leftTurns, processKey, recordedSurvivors } from '../lease/left.js';
 import { findProcesses, isRunning, type ProcessIdentity } from '../lease/processes.js';
+import { abandonedOperation } from '../lease/life.js';
 import { leaseOf, seenLease, type LeaseRecord, type LeftTurn } from '../lease/record.js';
-import { workspaceId } from '../lease/workspace.js';
+import { standingTaskId, workspaceId } from '../lease/workspace.js';
 import { interruptedHere, type OpenTurn } from '../recovery/interrupted.js';
 import { lookAround, isLive, type Look } from './look.js';
 import { distinct, startTime, type Orphan } from './orphan.js';
@@ -77,9 +78,18 @@ function holdingsOf({ turn, record }: OpenTurn): Holding[] {
 
 /** What turns that are over left, as far as the lease records of this work tree know. */
 export async function orphansLeft(storage: Storage, look: Look): Promise<Orphan[]> {
-  const found: Orphan[] = [];
+  const found: Orphan[] = orphansOfOperation(storage, look);
   for (const left of await turnsLeft(storage, look)) found.push(...orphansOf(storage, left, look));
   return distinct(found);
+}
+
+/** The git of an operation that nobody waits for: it holds the work tree until it ends. */
+function orphansOfOperation(storage: Storage, { leases }: Look): Orphan[] {
+  const id = workspaceId(storage, { create: false });
+  const record = id === null ? undefined : leases.find(({ lease }) => lease === leaseOf(id));
+  if (id === null || record === undefined) return [];
+  const at = { task: standingTaskId(id), turn: null };
+  return abandonedOperation(storage, record).map((one) => processOrphan(storage, one, at));
 }
 
 /** The turns that the leases of this work tree carry, under whichever id it had. */
@@ -140,7 +150,7 @@ function processesFor(
 function processOrphan(
   storage: Storage,
   { pid, start, command }: ProcessRecord,
-  at: { readonly task: string; readonly turn: string },
+  at: { readonly task: string; readonly turn: string | null },
 ): Orphan {
   const startedAt = startTime(storage, start);
   return {

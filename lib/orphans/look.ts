@@ -5,6 +5,7 @@
 import type { ProcessRecord } from '../event.js';
 import type { Storage } from '../git/storage.js';
 import { isOfHere } from '../lease/left.js';
+import { judgeHolding } from '../lease/life.js';
 import {
   addAncestors,
   addDescendants,
@@ -48,7 +49,7 @@ export async function lookAround(storage: Storage, options: { readonly container
 
 /** Its turn, or operation, may be under way. */
 export function isLive(storage: Storage, record: LeaseRecord): boolean {
-  return record.state === 'held' && storage.identity.judge(record.holder).verdict !== 'dead';
+  return record.state === 'held' && judgeHolding(storage, record).verdict !== 'dead';
 }
 
 function sparedBy(

@@ -1,4 +1,4 @@
-/** What a dead or a finished turn left running: a process, or a container. */
+/** What a dead or a finished turn, or an operation whose program was killed, left running: a process, or a container. */
 import { readFileSync } from 'node:fs';
 import { errno } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
@@ -15,7 +15,8 @@ export interface Orphan {
   readonly startedAt: string | null;
   readonly command: string;
   readonly task: string;
-  readonly turn: string;
+  /** Null for what an operation (`op`) of a person's left. */
+  readonly turn: string | null;
   /** The program that answers for a container; null for a process. */
   readonly client: string | null;
 }

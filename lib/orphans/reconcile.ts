@@ -44,7 +44,7 @@ export async function recordOutcomes(
     task,
     turn,
     outcomes,
-  }: { readonly task: string; readonly turn: string; readonly outcomes: readonly Outcome[] },
+  }: { readonly task: string; readonly turn: string | null; readonly outcomes: readonly Outcome[] },
   by: Recorder,
 ): Promise<void> {
   if (outcomes.length === 0 || !listTasks(storage).includes(task)) return;

@@ -16,7 +16,7 @@ import type { Look } from './look.js';
 
 export interface TurnOfTask {
   readonly task: string;
-  readonly turn: string;
+  readonly turn: string | null;
 }
 
 export interface RecordedTurn extends TurnOfTask {

@@ -13,7 +13,8 @@ import { checkPaths, previewRestore, restore, type Restored, type RestoreRequest
 import type { Storage } from '../git/storage.js';
 import type { Held } from '../lease/hold.js';
 import { acquire } from '../lease/acquire.js';
-import { ownWorkspace } from '../lease/take.js';
+import { ownWorkspace, type LeaseRequest } from '../lease/take.js';
+import { standingTaskId } from '../lease/workspace.js';
 import { Ledger, openTask } from '../ledger/ledger.js';
 import { cut } from '../ledger/subject.js';
 import { witnessing } from '../recovery/scene.js';
@@ -28,7 +29,7 @@ export interface ManualCheckpoint {
   readonly paths?: readonly string[];
 }
 
-const standingTaskOf = (storage: Storage): string => `standing-${ownWorkspace(storage)}`;
+const standingTaskOf = (storage: Storage): string => standingTaskId(ownWorkspace(storage));
 
 /** The task of this work tree that holds what happens outside turns; begun when it is not there. */
 export async function standingTask(storage: Storage): Promise<Ledger> {
@@ -81,11 +82,12 @@ export async function manualRestore(
 
 /**
  * Runs `body` under an operation lease: no turn starts meanwhile, and it is refused under another's. It ends with its
- * process. Errors: 'lease-held', 'lease-unproven', 'recovery-needed', what `body` throws.
+ * process, or, where `holderProcess` is another one, with that one and all that carries `marker`. Errors: 'lease-held', 'lease-unproven', 'recovery-needed', what `body` throws.
  */
 export async function underOperation<T>(
   storage: Storage,
-  what: { readonly objective: string; readonly task: string | null },
+  what: Pick<LeaseRequest, 'objective' | 'task'> &
+    Partial<Pick<LeaseRequest, 'holderProcess' | 'keeper' | 'marker'>>,
   body: (held: Held) => Promise<T>,
 ): Promise<T> {
   const held = await witnessing(storage, () =>

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { until } from '../helpers/processes.js';
+import { stateOf, until } from '../helpers/processes.js';
 import { durable, startDurable, type Running } from '../helpers/program.js';
 import { scratch, type Ran, type Scratch } from '../helpers/scratch.js';
 
@@ -48,20 +48,84 @@ test('op is refused under a turn, with who, since when, for what, in which task,
     t.true(ran.stderr.includes(part), ran.stderr);
 });
 
-test('a turn does not start under op, and starts once the process of op is dead', async (t) => {
+interface Orphan {
+  readonly pid: number;
+  readonly command: string;
+  readonly turn: string | null;
+}
+
+const orphansOf = (place: Scratch): Orphan[] =>
+  JSON.parse(durable(place, ['orphans', '--json']).stdout) as Orphan[];
+
+function leaseOf(place: Scratch): { alive: boolean; holder: { pid: number } } | null {
+  return (JSON.parse(durable(place, ['status', '--json']).stdout) as { lease: ReturnType<typeof leaseOf> })
+    .lease;
+}
+
+/** `op -- rebase --exec` that stands inside its command, and its own process killed. */
+async function killedRebase(t: ExecutionContext): Promise<{ place: Scratch; git: number }> {
   const place = scratch(t);
-  const gate = join(place.top, 'gate');
-  place.run('mkfifo', [gate]);
-  place.git('config', 'alias.wait', '!cat ../gate');
-  const op = startDurable(t, place, ['op', '--', 'wait']);
-  await until('the lease of op', () => place.git('for-each-ref', 'refs/durable/leases') !== '');
-  await until('op holds it', () => durable(place, ['lease', '--json']).stdout.includes('"alive":true'));
-  const refused = durable(place, ['run', '--', 'true']);
-  t.is(refused.code, 4, refused.stderr);
+  for (const name of ['a', 'b']) {
+    place.write(name, name);
+    place.git('add', name);
+    place.git('commit', '-qm', name);
+  }
+  place.run('mkfifo', ['../gate']);
+  const op = startDurable(t, place, ['op', '--', 'rebase', '--exec', 'echo in >&2; cat ../gate', 'HEAD~1']);
+  await until('the command of the rebase', () => op.said.includes('in\n'));
+  t.deepEqual(orphansOf(place), [], 'while op waits for its git nothing is an orphan');
   op.child.kill('SIGKILL');
   await op.ended;
+  const git = leaseOf(place)?.holder.pid ?? 0;
+  t.teardown(() => durable(place, ['orphans', '--stop']));
+  return { place, git };
+}
+
+test('a turn does not start under the git of op though op itself was killed, who holds it and what was left are said, and it starts once git has ended', async (t) => {
+  const { place, git } = await killedRebase(t);
+  t.is(leaseOf(place)?.alive, true);
+  const refused = durable(place, ['run', '--', 'git', 'commit', '--allow-empty', '-qm', 'inside the rebase']);
+  t.is(refused.code, 4, refused.stderr);
+  t.true(refused.stderr.includes(`pid ${String(git)} `), refused.stderr);
+  const left = orphansOf(place);
+  t.true(
+    left.some(({ pid, command, turn }) => pid === git && command.includes('rebase') && turn === null),
+    JSON.stringify(left),
+  );
+  t.true(left.some(({ command }) => command === 'cat ../gate'));
+  place.run('sh', ['-c', 'echo go > ../gate']);
+  await until('the end of the rebase', () => leaseOf(place)?.alive !== true);
+  t.is(place.git('rev-parse', '--abbrev-ref', 'HEAD'), 'main');
   t.is(durable(place, ['run', '--', 'true']).code, 0);
-  place.run('sh', ['-c', ': > ../gate & sleep 0; kill $!']);
+  t.deepEqual(orphansOf(place), []);
+});
+
+test('what the git of op has started holds the work tree on when both are killed, is named, and ended by orphans --stop', async (t) => {
+  const { place, git } = await killedRebase(t);
+  process.kill(git, 'SIGKILL');
+  await until('the death of git', () => stateOf(git) === '' || stateOf(git) === 'Z');
+  const refused = durable(place, ['run', '--', 'true']);
+  t.is(refused.code, 4, refused.stderr);
+  const [left] = orphansOf(place);
+  t.true(refused.stderr.includes(`process ${String(left?.pid)} (${left?.command ?? ''})`), refused.stderr);
+  t.is(durable(place, ['orphans', '--stop']).code, 0);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+});
+
+test('op whose git was killed lets go of the work tree, and a refused op never begins its git', async (t) => {
+  const place = scratch(t);
+  place.run('mkfifo', ['../gate']);
+  place.git('config', 'alias.wait', '!cat ../gate');
+  const op = startDurable(t, place, ['op', '--', 'wait']);
+  await until('op holds it', () => leaseOf(place)?.alive === true);
+  t.is(durable(place, ['op', '--', 'branch', 'never']).code, 4);
+  t.is(place.git('branch', '--list', 'never'), '');
+  t.is(durable(place, ['run', '--', 'true']).code, 4);
+  process.kill(leaseOf(place)?.holder.pid ?? 0, 'SIGTERM');
+  t.is((await op.ended).code, 143);
+  t.is(leaseOf(place), null);
+  t.is(durable(place, ['run', '--', 'true']).code, 0);
+  place.run('sh', ['-c', ': <> ../gate']);
 });
 
 test('op --beside stages beside a turn, loses nothing of either, and is recorded in the turn with its process', async (t) => {
