@@ -40,7 +40,7 @@ import type { Turn } from '../turn/turn.js';
 import { deliverInbox, type Delivered } from './deliver.js';
 import { knownText } from './known.js';
 import { answerWithin, isBrief } from './limits.js';
-import { callOf, keyOf, ownTurn, type AgentProcess } from './own-turn.js';
+import { callOf, keyOf, ownTurn, type AgentProcess, type OwnTurn } from './own-turn.js';
 import { readTranscript } from './transcript.js';
 import { answered, permission, rejection } from './permission.js';
 import { PASS, type Reply, type Step, type StepOf } from './step.js';
@@ -119,7 +119,7 @@ class AgentGate {
   async prompt(step: StepOf<'prompt'>): Promise<Reply> {
     const key = `${step.session}:${step.id ?? argsText(step.text)}`;
     const own = await ownTurn(this.#storage, this.#by, step.session);
-    if (own !== null) {
+    if (own?.isCut === false) {
       const open = (await own.context.ledger.state()).turn;
       if (open?.started.event.key === key) return PASS;
       // With a call under way a person steers the turn; with none, it ended by "No" or Esc, of which no hook tells.
@@ -147,7 +147,9 @@ class AgentGate {
     const effect = effectOf(this.#by.agent, step.tool, step.input);
     const isReading = effect === 'reads';
     try {
-      const turn = await this.#ownTurn(step.session);
+      const own = await this.#attached(step.session);
+      if (own?.isCut === true) throw interrupted(own);
+      const turn = own?.turn;
       if (isReading) {
         await turn?.begin({ ...callOf(this.#storage, step), mutates: false, paths: [] });
         return PASS;
@@ -273,7 +275,7 @@ class AgentGate {
     return (await this.#attached(session))?.turn ?? null;
   }
 
-  async #attached(session: string): Promise<Attached | null> {
+  async #attached(session: string): Promise<(Attached & Partial<OwnTurn>) | null> {
     return this.#own ?? ownTurn(this.#storage, this.#by, session);
   }
 
@@ -334,3 +336,8 @@ async function deniedBefore(ledger: Ledger, { finished }: InvocationFold): Promi
   const reason = kept === null ? '' : (await ledger.contents.read(kept)).toString('utf8');
   return { kind: 'deny', reason: rejection(reason) };
 }
+/** What has to be typed when who began the turn is dead, and no prompt comes that would recover it. */
+function interrupted({ context: { turn, held, ledger } }: Attached): DurableError {
+  return new DurableError('recovery-needed', { task: ledger.task, turn, objective: held.record.objective });
+}
+

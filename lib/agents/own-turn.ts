@@ -3,7 +3,8 @@
  *
  * An agent whose own process holds the work tree has that turn in the session that started it, and in no other one. One that a turn
  * of somebody else has started (`git durable run -- AGENT`, an agent that another agent calls) is part of that turn: its steps are recorded in
- * it, and it neither begins nor ends it.
+ * it, and it neither begins nor ends it. When who began it is dead, the turn is over for that agent too (`isCut`): a change is refused,
+ * and its next prompt recovers that turn and begins one of its own.
  */
 import { hasCode } from '../errors.js';
 import { argsText } from '../decisions/fingerprint.js';
@@ -26,18 +27,22 @@ export interface AgentProcess {
 export interface OwnTurn extends Attached {
   /** Of whoever started this agent. */
   readonly isJoined: boolean;
+  /** Joined, and who started this agent is proven dead: nothing more may begin in it, and what has happened may still be recorded. */
+  readonly isCut: boolean;
 }
 
 /** The turn of this session and this very process, or the one that it is part of; null when there is none. */
 export async function ownTurn(storage: Storage, by: AgentProcess, session: string): Promise<OwnTurn | null> {
   let isJoined = false;
+  let isCut = false;
   const isOwn = async (_: Storage, record: LeaseRecord): Promise<boolean> => {
     const place = await placeIn(storage, record, { by, session });
     isJoined = place === 'joined';
+    isCut = isJoined && storage.identity.judge(record.holder).verdict === 'dead';
     return place !== 'none';
   };
   try {
-    return { ...(await attach(storage, isOwn)), isJoined };
+    return { ...(await attach(storage, isOwn)), isJoined, isCut };
   } catch (error) {
     if (hasCode(error, 'no-turn') || hasCode(error, 'lease-lost')) return null;
     throw error;

@@ -1,3 +1,4 @@
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
@@ -12,6 +13,8 @@ const HOST = fileURLToPath(new URL('../helpers/hook-host.js', import.meta.url));
 interface Started {
   readonly place: Scratch;
   readonly running: Running;
+  /** Ends the agent. */
+  readonly hangUp: () => void;
   readonly fire: (event: string, more?: object) => Promise<Line>;
   readonly write: (path: string, content: string) => Promise<Line>;
 }
@@ -20,10 +23,27 @@ interface Started {
 function started(t: ExecutionContext, { isBare = false } = {}): Started {
   const place = scratch(t);
   t.is(durable(place, ['init']).code, 0);
-  const words = [process.execPath, HOST, 'claude-code', ...(isBare ? ['bare'] : [])];
+  // Its standard input is its own: that of `run` is closed when `run` ends.
+  place.run('mkfifo', ['../lines']);
+  const lines = openSync(join(place.top, 'lines'), 'r+');
+  const words = [
+    'sh',
+    '-c',
+    'exec "$0" "$@" < ../lines',
+    process.execPath,
+    HOST,
+    'claude-code',
+    ...(isBare ? ['bare'] : []),
+  ];
+  let isOpen = true;
+  const hangUp = (): void => {
+    if (isOpen) closeSync(lines);
+    isOpen = false;
+  };
+  t.teardown(hangUp);
   const running = startDurable(t, place, ['run', '--objective', 'an agent', '--', ...words]);
   const say = async (line: object): Promise<Line> => {
-    running.child.stdin.write(`${JSON.stringify(line)}\n`);
+    writeSync(lines, `${JSON.stringify(line)}\n`);
     const said: unknown = JSON.parse((await running.line()) ?? '');
     if (!isRecord(said) || said['stderr'] !== '') throw new Error(`${running.said}${JSON.stringify(said)}`);
     const text = String(said['stdout']);
@@ -32,6 +52,7 @@ function started(t: ExecutionContext, { isBare = false } = {}): Started {
   return {
     place,
     running,
+    hangUp,
     fire: (event, more = {}) => say({ session_id: 's1', cwd: place.dir, hook_event_name: event, ...more }),
     write: (path, content) => say({ write: [join(place.dir, path), content] }),
   };
@@ -42,7 +63,7 @@ const input = ({ dir }: Scratch): object => ({ file_path: join(dir, 'made'), con
 
 for (const isBare of [false, true])
   test(`an agent with our hooks that run has started${isBare ? ', and that has lost its environment' : ''}, records its calls in the turn of run, which alone ends it`, async (t) => {
-    const { place, running, fire, write } = started(t, { isBare });
+    const { place, running, hangUp, fire, write } = started(t, { isBare });
     t.deepEqual(await fire('SessionStart', { source: 'startup' }), {});
     for (const id of ['p1', 'p2']) {
       t.deepEqual(await fire('UserPromptSubmit', { prompt: `do ${id}`, prompt_id: id }), {});
@@ -54,7 +75,7 @@ for (const isBare of [false, true])
       await fire('Stop');
     }
     await fire('SessionEnd', { reason: 'other' });
-    running.child.stdin.end();
+    hangUp();
     t.is((await running.ended).code, 7);
     const all = events(place);
     const of = (type: string): Line[] => all.filter((event) => event['type'] === type);
@@ -99,13 +120,49 @@ test('killed with everything, the call of such an agent is in doubt, with the fi
   );
 });
 
+for (const isBare of [false, true])
+  test(`an agent${isBare ? ' that has lost its environment and' : ''} whose run was killed is refused changes with what to type; its next prompt keeps what is there, begins a turn of its own, and tells the model`, async (t) => {
+    const { place, running, hangUp, fire, write } = started(t, { isBare });
+    await fire('UserPromptSubmit', { prompt: 'do it', prompt_id: 'p1' });
+    await fire('PreToolUse', { ...WRITE, tool_input: input(place) });
+    await write('made', 'made\n');
+    running.child.kill('SIGKILL');
+    await running.ended;
+    const again = { ...WRITE, tool_use_id: 'c2', tool_input: input(place) };
+    const refused = String((await fire('PreToolUse', again))['permissionDecisionReason']);
+    t.regex(refused, /nothing ran.*interrupted.*git durable recover/);
+    const told = String(
+      (await fire('UserPromptSubmit', { prompt: 'go on', prompt_id: 'p2' }))['additionalContext'],
+    );
+    t.regex(told, /interrupted before it ended[^]*call Write \(in-doubt\)/);
+    t.is(readFileSync(join(place.dir, 'made'), 'utf8'), 'made\n');
+    t.deepEqual(await fire('PreToolUse', { ...again, tool_use_id: 'c3' }), {});
+    await fire('PostToolUse', { ...again, tool_use_id: 'c3', tool_response: 'done' });
+    await fire('Stop');
+    const all = events(place);
+    const of = (type: string): Line[] => all.filter((event) => event['type'] === type);
+    t.deepEqual(
+      of('turn.started').map(({ agent, objective }) => [agent, objective]),
+      [
+        ['sh', 'an agent'],
+        ['claude-code', 'go on'],
+      ],
+    );
+    t.deepEqual(
+      of('turn.finished').map(({ outcome }) => outcome),
+      ['completed'],
+    );
+    t.is(durable(place, ['verify']).code, 0);
+    hangUp();
+  });
+
 test('an agent that a person starts beside the turn of run is no part of it', async (t) => {
-  const { place, running, fire } = started(t);
+  const { place, running, hangUp, fire } = started(t);
   await fire('SessionStart', { source: 'startup' });
   const ran = place.run(process.execPath, [HOST, 'claude-code'], {
     input: `${JSON.stringify({ session_id: 's2', cwd: place.dir, hook_event_name: 'PreToolUse', ...WRITE, tool_input: input(place) })}\n`,
   });
   t.regex(ran.stdout, /nothing ran/);
-  running.child.stdin.end();
+  hangUp();
   await running.ended;
 });
