@@ -1,6 +1,7 @@
 /**
  * What is broken in a repository's records, and what mends it: named checks in order, each of which only looks.
  *
+ *   settings     every setting can be read
  *   writable     what we record can be written
  *   leases       every lease record can be read
  *   ledgers      every ledger is whole (all of it with `deep`, else its newest event)
@@ -30,7 +31,7 @@ import { quantity } from './quantity.js';
 import { recoveryReport } from './recovery/report.js';
 
 export interface Problem {
-  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted', 'not-writable', 'inbox', or one of hooks/installed-agents.ts. */
+  /** An error's or a finding's code, or 'stale-lock', 'foreign-lock', 'turn-interrupted', 'not-writable', 'inbox', 'setting', or one of hooks/installed-agents.ts. */
   readonly code: string;
   readonly detail: string;
   /** What to type; '' where nothing is known to help. */
@@ -49,10 +50,14 @@ type Check = (storage: Storage, look: Look) => Promise<Problem[]>;
 /** Writes nothing. Never throws for what it finds. */
 export async function diagnose(storage: Storage, look: Look): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const check of [writable, damagedLeases, ledgers, locks, fence, inbox, interrupted])
+  for (const check of [settings, writable, damagedLeases, ledgers, locks, fence, inbox, interrupted])
     problems.push(...(await looked(check, storage, look)));
   // What one check could not look past, another one may have met as well.
   return [...new Map(problems.map((one) => [`${one.code} ${one.detail}`, one])).values()];
+}
+
+function settings({ unreadable }: Storage): Promise<Problem[]> {
+  return Promise.resolve(unreadable.map((one) => ({ code: 'setting', ...one })));
 }
 
 /** Mends what needs no decision; returns one line for each thing done. Errors: the disk's. */

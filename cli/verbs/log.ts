@@ -13,7 +13,7 @@ import { findTask, pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
 import { eventDocument, mergedEvents } from '../events.js';
 import { EXIT } from '../exit.js';
-import { withStorage } from '../open.js';
+import { LOOKING, withStorage } from '../open.js';
 import type { Output } from '../output.js';
 import { printCalls, printTurns, printUsage } from '../usage.js';
 import type { VerbContext } from '../verb.js';
@@ -27,13 +27,17 @@ export async function run(context: VerbContext): Promise<number> {
     throw usage('--by goes with --usage: git durable log --usage --by turn');
   const wanted = wantedType(context.arguments);
   const limit = context.arguments.count('number');
-  return withStorage(context, async (storage) => {
-    const query = { tasks: wantedTasks(storage, context.arguments), type: wanted, turn: null };
-    const prefix = context.arguments.text('turn');
-    const turn = prefix === null ? null : await findTurn(storage, query.tasks, prefix);
-    if (isUsage) return foldUsage(context, storage, { ...query, turn, limit, by });
-    return print(context, storage, { ...query, turn, limit });
-  });
+  return withStorage(
+    context,
+    async (storage) => {
+      const query = { tasks: wantedTasks(storage, context.arguments), type: wanted, turn: null };
+      const prefix = context.arguments.text('turn');
+      const turn = prefix === null ? null : await findTurn(storage, query.tasks, prefix);
+      if (isUsage) return foldUsage(context, storage, { ...query, turn, limit, by });
+      return print(context, storage, { ...query, turn, limit });
+    },
+    LOOKING,
+  );
 }
 
 interface Query {

@@ -20,7 +20,7 @@ import { pick } from '../address.js';
 import { usage, type Arguments } from '../arguments.js';
 import { noteForeign, noteLeftAlone, uncoveredRows } from '../left-alone.js';
 import { EXIT } from '../exit.js';
-import { noteDamage, withRepository } from '../open.js';
+import { LOOKING, noteDamage, withRepository } from '../open.js';
 import { argumentsText, type Cell, type Output, type Style } from '../output.js';
 import { shellWord } from '../shell-word.js';
 import type { VerbContext } from '../verb.js';
@@ -29,9 +29,8 @@ const ACTIONS = ['roll-back', 'roll-forward', 'keep'] as const;
 
 export async function run(context: VerbContext): Promise<number> {
   const action = actionOf(context.arguments);
-  return withRepository(context, (repository) =>
-    action === null ? report(context, repository) : mend(context, repository, action),
-  );
+  if (action === null) return withRepository(context, (repository) => report(context, repository), LOOKING);
+  return withRepository(context, (repository) => mend(context, repository, action));
 }
 
 function actionOf(words: Arguments): RepairAction | null {

@@ -2,23 +2,27 @@
 import { diagnose } from '../../lib/doctor.js';
 import type { Status } from '../../lib/status.js';
 import { EXIT } from '../exit.js';
-import { noteDamage, withRepository } from '../open.js';
+import { LOOKING, noteDamage, withRepository } from '../open.js';
 import type { Cell, Output } from '../output.js';
 import { quantity } from '../../lib/quantity.js';
 import type { VerbContext } from '../verb.js';
 
 export async function run(context: VerbContext): Promise<number> {
   const { output } = context;
-  return withRepository(context, async (repository) => {
-    const status = await output.progress('reading', () => repository.status());
-    output.result(documentOf(status, context.version), () => {
-      describe(output, status);
-    });
-    await noteDamage(context, repository.storage);
-    if (!context.arguments.flag('exit-code')) return EXIT.done;
-    const problems = await diagnose(repository.storage, { deep: false });
-    return problems.length > 0 || needsAttention(status) ? EXIT.attention : EXIT.done;
-  });
+  return withRepository(
+    context,
+    async (repository) => {
+      const status = await output.progress('reading', () => repository.status());
+      output.result(documentOf(status, context.version), () => {
+        describe(output, status);
+      });
+      await noteDamage(context, repository.storage);
+      if (!context.arguments.flag('exit-code')) return EXIT.done;
+      const problems = await diagnose(repository.storage, { deep: false });
+      return problems.length > 0 || needsAttention(status) ? EXIT.attention : EXIT.done;
+    },
+    LOOKING,
+  );
 }
 
 /** The field names are a contract. */

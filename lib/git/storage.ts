@@ -36,6 +36,12 @@ export interface Settings {
   readonly idleMs: number;
 }
 
+export interface UnreadableSetting {
+  readonly detail: string;
+  /** What to type. */
+  readonly fix: string;
+}
+
 export interface Storage {
   readonly host: Host;
   readonly layout: Layout;
@@ -45,6 +51,8 @@ export interface Storage {
   readonly refs: RefStore;
   readonly identity: Identity;
   readonly settings: Settings;
+  /** Of these `settings` has the defaults; none where a bad one is refused. */
+  readonly unreadable: readonly UnreadableSetting[];
   /** Merged git configuration under `durable.` and a few keys of git's own, as it was at opening. */
   readonly config: Config;
   readonly tickets: Tickets;
@@ -54,10 +62,24 @@ export interface Storage {
   close(): Promise<void>;
 }
 
-/** Errors: those of `discover`, and 'usage' for a setting that cannot be read. */
-export async function openStorage(dir: string, host: Host): Promise<Storage> {
+export interface Opening {
+  /** What only looks must say what it finds beside a bad setting; what writes must not guess what was meant. */
+  readonly badSettings: 'refuse' | 'default';
+}
+
+/** Errors: those of `discover`, and 'usage' for a setting that cannot be read, unless that is let be. */
+export async function openStorage(
+  dir: string,
+  host: Host,
+  { badSettings }: Opening = { badSettings: 'refuse' },
+): Promise<Storage> {
   const { layout, config } = await survey(dir, host);
-  const settings = settingsOf(config);
+  const unreadable: UnreadableSetting[] = [];
+  const settings = settingsOf(config, (found) => {
+    if (badSettings === 'refuse')
+      throw new DurableError('usage', { detail: `${found.detail}; type: ${found.fix}` });
+    unreadable.push(found);
+  });
   const disk = new Disk(host.faults, settings.fsync);
   const git = new Git(layout.workTree, host.env, host.faults);
   const identity = identityOf(host);
@@ -70,7 +92,8 @@ export async function openStorage(dir: string, host: Host): Promise<Storage> {
     await objects.close();
     tickets.drop();
   };
-  return { host, layout, disk, git, objects, refs, identity, settings, config, tickets, locks, loose, close };
+  const parts = { host, layout, disk, git, objects, refs, identity, settings, unreadable, config };
+  return { ...parts, tickets, locks, loose, close };
 }
 
 /**
@@ -83,46 +106,54 @@ function backendOf(layout: Layout, git: Git, config: Config): ObjectBackend {
   return isomorphic ? isomorphicBackend(layout) : nativeBackend(git);
 }
 
-function settingsOf(config: Config): Settings {
+/** Told of each setting that cannot be read; when it returns, the default is taken. */
+type OnBad = (found: UnreadableSetting) => void;
+
+function settingsOf(config: Config, bad: OnBad): Settings {
+  const size = (key: string, otherwise: number): number => sizeIn(config, key, bad) ?? otherwise;
   return {
-    fsync: bool(config, 'durable.fsync', true),
-    maxFileSize: size(config, 'durable.maxfilesize', 64 * 1024 * 1024),
-    ttlMs: size(config, 'durable.ttl', 30) * 1000,
-    fence: fence(config),
-    lockWaitMs: size(config, 'durable.lockwait', 10) * 1000,
-    waitMs: size(config, 'durable.wait', 0) * 1000,
-    idleMs: size(config, 'durable.idle', 6 * 3600) * 1000,
-    hookLimitMs: size(config, 'durable.hooklimit', 0) * 1000,
+    fsync: boolIn(config, 'durable.fsync', bad) ?? true,
+    maxFileSize: size('durable.maxfilesize', 64 * 1024 * 1024),
+    ttlMs: size('durable.ttl', 30) * 1000,
+    fence: fenceIn(config, bad) ?? 'strict',
+    lockWaitMs: size('durable.lockwait', 10) * 1000,
+    waitMs: size('durable.wait', 0) * 1000,
+    idleMs: size('durable.idle', 6 * 3600) * 1000,
+    hookLimitMs: size('durable.hooklimit', 0) * 1000,
   };
 }
 
-/** As git reads booleans (git-config, "Values"). */
-function bool(config: Config, key: string, otherwise: boolean): boolean {
+/** As git reads booleans (git-config, "Values"); undefined where nothing readable is set, as of the others. */
+function boolIn(config: Config, key: string, bad: OnBad): boolean | undefined {
   const text = config.get(key)?.toLowerCase();
-  if (text === undefined) return otherwise;
+  if (text === undefined) return undefined;
   if (['true', 'yes', 'on', '1'].includes(text)) return true;
   if (['false', 'no', 'off', '0', ''].includes(text)) return false;
-  throw unreadable(key, text, 'true or false');
+  bad(unreadable(key, text, 'true or false'));
+  return undefined;
 }
 
-function fence(config: Config): Settings['fence'] {
-  const text = config.get('durable.fence')?.toLowerCase() ?? 'strict';
-  if (text === 'strict' || text === 'hooks' || text === 'off') return text;
-  throw unreadable('durable.fence', text, 'strict, hooks or off');
+function fenceIn(config: Config, bad: OnBad): Settings['fence'] | undefined {
+  const text = config.get('durable.fence')?.toLowerCase();
+  if (text === undefined || text === 'strict' || text === 'hooks' || text === 'off') return text;
+  bad(unreadable('durable.fence', text, 'strict, hooks or off'));
+  return undefined;
 }
 
 /** As git reads integers: k, m and g are powers of 1024. */
-function size(config: Config, key: string, otherwise: number): number {
+function sizeIn(config: Config, key: string, bad: OnBad): number | undefined {
   const text = config.get(key);
-  if (text === undefined) return otherwise;
+  if (text === undefined) return undefined;
   const match = /^(\d+)([kmg]?)$/i.exec(text.trim());
-  if (match === null) throw unreadable(key, text, 'a number, with k, m or g');
+  if (match === null) {
+    bad(unreadable(key, text, 'a number, with k, m or g'));
+    return undefined;
+  }
   const power = ['', 'k', 'm', 'g'].indexOf((match[2] ?? '').toLowerCase());
   return Number(match[1]) * 1024 ** power;
 }
 
-function unreadable(key: string, text: string, wanted: string): DurableError {
-  return new DurableError('usage', {
-    detail: `the setting ${key} is '${text}' and must be ${wanted}; type: git config ${key} VALUE`,
-  });
-}
+const unreadable = (key: string, text: string, wanted: string): UnreadableSetting => ({
+  detail: `the setting ${key} is '${text}' and must be ${wanted}`,
+  fix: `git config ${key} VALUE`,
+});
