@@ -37,6 +37,7 @@ import type { TurnEnd } from '../turn/end.js';
 import { allowedByHost } from '../turn/question.js';
 import { startTurn } from '../turn/start.js';
 import type { Turn } from '../turn/turn.js';
+import { askedOf, dropAsked, keepAsked } from './asked.js';
 import { deliverInbox, type Delivered } from './deliver.js';
 import { knownText } from './known.js';
 import { answerWithin, isBrief } from './limits.js';
@@ -134,11 +135,14 @@ class AgentGate {
     }
     try {
       const known = await this.#start(step.session, { key, objective: step.text });
+      this.#remember(step, null);
       return known === null ? PASS : { kind: 'context', text: known };
     } catch (error) {
       if (!isDurableError(error)) throw error;
       const text = `git-durable: this turn is read-only; tools that change files will be refused. ${error.message}`;
-      return hasCode(error, 'turn-claimed') ? PASS : { kind: 'context', text };
+      if (hasCode(error, 'turn-claimed')) return PASS;
+      this.#remember(step, step.text);
+      return { kind: 'context', text };
     }
   }
 
@@ -217,6 +221,7 @@ class AgentGate {
   }
 
   async end(step: Step, end: TurnEnd): Promise<Reply> {
+    if (step.kind === 'session-end') this.#remember(step, null);
     const own = await ownTurn(this.#storage, this.#by, step.session);
     if (own === null) await this.#refuseLost(step);
     if (own?.isJoined === false)
@@ -281,10 +286,23 @@ class AgentGate {
 
   async #startImplicitly(step: StepOf<'before-tool'>): Promise<Turn> {
     const key = `${step.session}:before ${step.call ?? argsText(step.input)}`;
-    await this.#start(step.session, { key, objective: `${step.tool}, without a prompt that was seen` });
+    const asked = askedOf(this.#storage, { agent: this.#by.agent, session: step.session });
+    const objective = asked ?? `${step.tool}, without a prompt that was seen`;
+    await this.#start(step.session, { key, objective });
     const turn = await this.#ownTurn(step.session);
     if (turn === null) throw new TypeError('a turn that was started is not held by who started it');
     return turn;
+  }
+
+  /** What the session's turn is for, should its next tool start it; null: nothing any more. No reason to fail. */
+  #remember({ session }: Step, text: string | null): void {
+    const of = { agent: this.#by.agent, session };
+    try {
+      if (text === null) dropAsked(this.#storage, of);
+      else keepAsked(this.#storage, of, text);
+    } catch (error) {
+      if (!isDurableError(error)) throw error;
+    }
   }
 
   /** What the model has to be told of interrupted work that came first; null when there was none. */
@@ -330,14 +348,14 @@ class AgentGate {
   }
 }
 
+/** What has to be typed when who began the turn is dead, and no prompt comes that would recover it. */
+function interrupted({ context: { turn, held, ledger } }: Attached): DurableError {
+  return new DurableError('recovery-needed', { task: ledger.task, turn, objective: held.record.objective });
+}
+
 /** Reported twice: a call that was refused is refused again, with the same words. */
 async function deniedBefore(ledger: Ledger, { finished }: InvocationFold): Promise<Reply> {
   const kept = finished?.event.result ?? null;
   const reason = kept === null ? '' : (await ledger.contents.read(kept)).toString('utf8');
   return { kind: 'deny', reason: rejection(reason) };
 }
-/** What has to be typed when who began the turn is dead, and no prompt comes that would recover it. */
-function interrupted({ context: { turn, held, ledger } }: Attached): DurableError {
-  return new DurableError('recovery-needed', { task: ledger.task, turn, objective: held.record.objective });
-}
-

@@ -83,10 +83,11 @@ export const SITES = [
   // hooks/install: an uninstall
   'install.purge', // git deletes our refs in one transaction
   'install.remove', // a file or folder of ours goes, with all in it
-  // hooks/install-agents, lib/agents/seen
+  // hooks/install-agents, lib/agents/seen, asked
   'agent.record', // what an agent's file was, before it is edited
   'agent.file', // hooks of ours in an agent's file, or out of it again
   'agent.seen', // a hook of ours fired
+  'agent.asked', // a prompt that could start no turn, until it is what a turn is for
   // lib/agents/inbox
   'inbox.write', // what an agent told of and nobody could record, kept whole
   'inbox.aside', // its turn is over: it waits for a person

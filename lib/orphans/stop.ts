@@ -119,7 +119,7 @@ class ByTurn {
   readonly #turns = new Map<string, TurnOfTask & { readonly outcomes: Outcome[] }>();
 
   add({ task, turn }: TurnOfTask, outcome: Outcome): void {
-    const key = `${task} ${turn}`;
+    const key = `${task} ${turn ?? ''}`;
     const known = this.#turns.get(key) ?? { task, turn, outcomes: [] };
     if (!known.outcomes.some(({ process }) => processKey(process) === processKey(outcome.process)))
       known.outcomes.push(outcome);

@@ -74,6 +74,37 @@ test('a second session is told who holds the work tree, may read, and is refused
   t.is(second.before('c3', 'Bash', { command: 'touch x' }).refused, null);
 });
 
+test('the turn that a refused session starts with its first tool later is for what it was asked, which is kept for its owner alone, and no longer than the session', (t) => {
+  const place = scratch(t);
+  const first = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });
+  const second = AgentSession.start(t, place, { agent: 'codex', session: 's2' });
+  const objectives = (): unknown[] => {
+    const all: { type: string; objective?: string }[] = ledgers(place).flatMap((one) =>
+      gitEvents(place, [one]),
+    );
+    return all.filter(({ type }) => type === 'turn.started').map(({ objective }) => objective);
+  };
+  const kept = (): string[] =>
+    readdirSync(join(place.dir, '.git/durable/agents')).filter((name) => name.startsWith('asked-'));
+  first.prompt('rename the symbol', 'p1');
+  second.prompt("mend the \u00e9dit of 'README'", 'p2');
+  t.deepEqual(
+    kept().map((name) => statSync(join(place.dir, '.git/durable/agents', name)).mode & 0o777),
+    [0o600],
+  );
+  first.fire('Stop');
+  t.is(second.before('c1', 'Bash', { command: 'true' }).refused, null);
+  t.true(objectives().includes("mend the \u00e9dit of 'README'"), JSON.stringify(objectives()));
+  second.fire('Stop');
+  second.prompt('another', 'p3');
+  t.deepEqual(kept(), [], 'a prompt that starts a turn is in it');
+  t.regex(first.prompt('x'.repeat(5000), 'p4').context, /read-only/);
+  t.is(kept().length, 1);
+  for (const name of kept()) t.true(statSync(join(place.dir, '.git/durable/agents', name)).size <= 2002);
+  first.end();
+  t.deepEqual(kept(), []);
+});
+
 test('after a kill the next agent is told what was interrupted, and goes on in the same task', async (t) => {
   const place = scratch(t);
   const first = AgentSession.start(t, place, { agent: 'claude-code', session: 's1' });

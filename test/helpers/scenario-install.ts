@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { install, uninstall } from '../../hooks/install.js';
+import { dropAsked, keepAsked } from '../../lib/agents/asked.js';
 import { recordSeen } from '../../lib/agents/seen.js';
 import { openStorage } from '../../lib/git/storage.js';
 import { openRepository } from '../../lib/repository.js';
@@ -91,6 +92,9 @@ const isWhole = (settings: string): boolean =>
 async function fired(dir: string, host: Place['host']): Promise<void> {
   const storage = await openStorage(dir, host);
   recordSeen(storage, 'claude-code', 'abcdefghijklmnop');
+  const of = { agent: 'claude-code', session: 's1' } as const;
+  keepAsked(storage, of, 'rename it');
+  dropAsked(storage, of);
   await storage.close();
 }
 
