@@ -163,6 +163,8 @@ test('a waiting caller wakes by the answer of another process', async (t) => {
   const end = performance.now() + 20_000;
   for (;;) {
     const [pending] = await other.approvals();
+    // The asking one has flushes under way, which end between two turns of the event loop.
+    await new Promise(setImmediate);
     if (pending === undefined && performance.now() < end) continue;
     await other.resolveApproval(pending?.approval.id ?? 'none', { decision: 'approved', by: 'someone' });
     break;
