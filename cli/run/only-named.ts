@@ -5,6 +5,7 @@
  * Aliases are followed. One that is a shell command is not: what it runs is its owner's.
  */
 import { shellWord } from '../shell-word.js';
+import { verbAt } from '../../lib/git/command-words.js';
 import { splitPaths } from '../../lib/git/path.js';
 import type { Storage } from '../../lib/git/storage.js';
 
@@ -34,23 +35,6 @@ export async function howToName(storage: Storage): Promise<string> {
 
 const MOST_SHOWN = 10;
 const MOST_ALIASES = 10;
-const TAKE_A_WORD = [
-  '-C',
-  '-c',
-  '--git-dir',
-  '--work-tree',
-  '--namespace',
-  '--exec-path',
-  '--config-env',
-  '--attr-source',
-];
-
-/** Where the subcommand stands: git's own options come first. */
-function verbAt(words: readonly string[]): number {
-  let at = 0;
-  while (words[at]?.startsWith('-') === true) at += TAKE_A_WORD.includes(words[at] ?? '') ? 2 : 1;
-  return at;
-}
 
 const narrowed = (words: readonly string[], at: number): string[] => [
   ...words.slice(0, at + 1),

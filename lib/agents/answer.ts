@@ -7,10 +7,9 @@
  */
 import { hasCode, messageOf } from '../errors.js';
 import type { Storage } from '../git/storage.js';
-import type { Attached } from '../turn/attach.js';
 import { takeStep } from './gate.js';
 import { answerWithin, isWithin } from './limits.js';
-import type { AgentProcess } from './own-turn.js';
+import type { AgentProcess, OwnTurn } from './own-turn.js';
 import { isReport, report } from './report.js';
 import { recordSeen } from './seen.js';
 import { PASS, type AgentName, type Reply, type Step } from './step.js';
@@ -96,7 +95,7 @@ interface Taking {
   /** As the hook read it. */
   readonly payload: string;
   /** The session's turn, when it was looked up a moment ago. */
-  readonly own?: Attached;
+  readonly own?: OwnTurn;
   readonly beganMs: number;
   readonly onLate?: (reply: Promise<Reply>) => void;
 }

@@ -31,7 +31,6 @@ import type { InvocationFold } from '../ledger/state.js';
 import type { RepairResult } from '../recovery/document.js';
 import { repair } from '../recovery/repair.js';
 import { recoveryReport } from '../recovery/report.js';
-import type { Attached } from '../turn/attach.js';
 import type { Call, IntendedPath } from '../turn/call.js';
 import type { TurnEnd } from '../turn/end.js';
 import { allowedByHost } from '../turn/question.js';
@@ -56,7 +55,7 @@ export async function takeStep(
   storage: Storage,
   by: AgentProcess,
   step: Step,
-  own?: Attached,
+  own?: OwnTurn,
 ): Promise<Reply> {
   // What this agent told before, and nobody could record, comes first.
   const { appended } = await deliverAll(storage, by.process);
@@ -76,7 +75,7 @@ export async function deliverAll(storage: Storage, of?: AgentProcess['process'])
   }
 }
 
-async function taken(storage: Storage, by: AgentProcess, step: Step, own?: Attached): Promise<Reply> {
+async function taken(storage: Storage, by: AgentProcess, step: Step, own?: OwnTurn): Promise<Reply> {
   const gate = new AgentGate(storage, by, own);
   switch (step.kind) {
     case 'session-start':
@@ -103,9 +102,9 @@ class AgentGate {
   readonly #by: AgentProcess;
   readonly #beganMs: number;
   /** The turn of the step's session, where whoever brought the step has just looked it up. */
-  readonly #own: Attached | undefined;
+  readonly #own: OwnTurn | undefined;
 
-  constructor(storage: Storage, by: AgentProcess, own?: Attached) {
+  constructor(storage: Storage, by: AgentProcess, own?: OwnTurn) {
     this.#storage = storage;
     this.#by = by;
     this.#own = own;
@@ -280,7 +279,7 @@ class AgentGate {
     return (await this.#attached(session))?.turn ?? null;
   }
 
-  async #attached(session: string): Promise<(Attached & Partial<OwnTurn>) | null> {
+  async #attached(session: string): Promise<OwnTurn | null> {
     return this.#own ?? ownTurn(this.#storage, this.#by, session);
   }
 
@@ -349,7 +348,7 @@ class AgentGate {
 }
 
 /** What has to be typed when who began the turn is dead, and no prompt comes that would recover it. */
-function interrupted({ context: { turn, held, ledger } }: Attached): DurableError {
+function interrupted({ context: { turn, held, ledger } }: OwnTurn): DurableError {
   return new DurableError('recovery-needed', { task: ledger.task, turn, objective: held.record.objective });
 }
 

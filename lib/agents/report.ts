@@ -8,12 +8,11 @@
  */
 import { messageOf } from '../errors.js';
 import type { Storage } from '../git/storage.js';
-import type { Attached } from '../turn/attach.js';
 import { placeOf } from './deliver.js';
 import { takeStep } from './gate.js';
 import { dropPayload, keepPayload, type InboxFile } from './inbox.js';
 import { isWithin } from './limits.js';
-import type { AgentProcess } from './own-turn.js';
+import type { AgentProcess, OwnTurn } from './own-turn.js';
 import { PASS, type Reply, type Step } from './step.js';
 
 const REPORTS: ReadonlySet<Step['kind']> = new Set(['after-tool', 'answer', 'stop', 'session-end']);
@@ -27,7 +26,7 @@ interface Told {
   /** As the hook read it. */
   readonly payload: string;
   /** The session's turn, when it was looked up a moment ago. */
-  readonly own?: Attached | undefined;
+  readonly own?: OwnTurn | undefined;
 }
 
 /** `leftMs`: until the host may stop waiting. `note`: told what could not be recorded, and where it is. Never throws. */

@@ -32,11 +32,10 @@ import type { Storage } from '../git/storage.js';
 import { Unchanged } from '../git/unchanged.js';
 import { freshId } from '../host.js';
 import type { LeaseToken } from '../lease/record.js';
-import type { Attached } from '../turn/attach.js';
 import { agentProcess } from './agent-process.js';
 import { answerTo, takeInTime } from './answer.js';
 import { answerWithin } from './limits.js';
-import { keyOf, ownTurn, type AgentProcess } from './own-turn.js';
+import { keyOf, ownTurn, type AgentProcess, type OwnTurn } from './own-turn.js';
 import { AGENTS, type Reply, type Step } from './step.js';
 import { stepIn } from './translate.js';
 import {
@@ -268,7 +267,7 @@ class Listener implements Service {
   }
 
   /** The turn that this keeper keeps; null for any other. */
-  async #own(by: AgentProcess, session: string): Promise<Attached | null> {
+  async #own(by: AgentProcess, session: string): Promise<OwnTurn | null> {
     const own = await ownTurn(this.#storage, by, session);
     return own !== null && isDeepStrictEqual(own.context.held.token, this.#token) ? own : null;
   }

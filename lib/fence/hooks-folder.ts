@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { isDurableError } from '../errors.js';
 import { isAbsence } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
-import { entryOf } from '../lease/processes.js';
+import { isRunning } from '../lease/processes.js';
 
 const LOCK = '.durable-lock';
 const USES = '.durable-uses';
@@ -83,7 +83,7 @@ export function usedBy(storage: Storage, dir: string): string[] {
 
 function hasTurn(gitDir: string): boolean {
   const [pid = '', start = ''] = linesOf(join(gitDir, 'durable', 'fence'));
-  return start !== '' && entryOf(Number(pid))?.start === start;
+  return start !== '' && isRunning({ pid: Number(pid), start });
 }
 
 /** A folder within the repository is for nobody else; its own work trees are looked at one by one. */

@@ -6,8 +6,9 @@
  * the shim saw a command of the turn change that no hook of git sees. `-` where nobody could tell.
  */
 import { join } from 'node:path';
-import { errno, namesIn } from '../git/disk.js';
+import { namesIn } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
+import { isPidTaken } from '../lease/processes.js';
 import { textOf } from './view.js';
 
 export interface Move {
@@ -80,14 +81,6 @@ function moverOf(dir: string, known: Map<string, Mover | null>, name: string): M
 /** A git that lives may have hooks yet. */
 function dropDead({ disk, layout }: Storage): void {
   for (const name of namesIn(layout.local))
-    if (name.startsWith(MOVER) && !isRunning(Number(name.split('.')[1])))
+    if (name.startsWith(MOVER) && !isPidTaken(Number(name.split('.')[1])))
       disk.unlink('fence.view', join(layout.local, name));
-}
-
-export function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return errno(error) === 'EPERM';
-  }
 }

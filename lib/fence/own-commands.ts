@@ -4,7 +4,8 @@
  */
 import { basename, join } from 'node:path';
 import { errno } from '../git/disk.js';
-import { isRunning } from './moves.js';
+import { verbAt } from '../git/command-words.js';
+import { isPidTaken } from '../lease/processes.js';
 import { textOf, type Difference } from './view.js';
 
 export interface OwnCommand {
@@ -33,19 +34,17 @@ export function ownCommands(
   );
   const given = asked.map((at) => {
     const [pid = '', ...words] = (lines[at] ?? '').split('\t');
-    return { at, pid: Number(pid), words, verb: verbOf(words) };
+    return { at, pid: Number(pid), words, verb: words[verbAt(words)] ?? '' };
   });
   return {
     read: lines.length,
-    running: given.filter(({ pid, verb }) => !READING.has(verb) && isRunning(pid)).map(({ at }) => at),
+    running: given.filter(({ pid, verb }) => !READING.has(verb) && isPidTaken(pid)).map(({ at }) => at),
     given,
   };
 }
 
 /** It rewrites the index alone, for what it has learned of files. */
 const READING = new Set(['describe', 'diff', 'diff-files', 'diff-index', 'ls-files', 'status']);
-const WITH_VALUE =
-  /^(?:-[Cc]|--(?:git-dir|work-tree|namespace|exec-path|super-prefix|config-env|attr-source))$/;
 const HEADS =
   /^(?:am|bisect|checkout|cherry-pick|commit|filter-branch|merge|pull|rebase|reset|revert|stash|switch)$/;
 const NAMING = /^(?:bisect|branch|checkout|fetch|pull|stash|switch|tag|update-ref|worktree)$/;
@@ -101,15 +100,6 @@ function names(words: readonly string[], ref: string): boolean {
   return words
     .flatMap((word) => word.replace(/^\+/, '').split(/[:=]/))
     .some((part) => part === ref || part === short || (part !== '' && basename(part) === short));
-}
-
-function verbOf(words: readonly string[]): string {
-  for (let at = 0; at < words.length; at += 1) {
-    const word = words[at] ?? '';
-    if (WITH_VALUE.test(word)) at += 1;
-    else if (!word.startsWith('-')) return word;
-  }
-  return '';
 }
 
 function recordIn(stageDir: string): string[] {

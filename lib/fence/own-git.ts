@@ -14,7 +14,7 @@ import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { diskError, isAbsence, namesIn } from '../git/disk.js';
 import type { Storage } from '../git/storage.js';
-import { entryOf, type ProcessIdentity } from '../lease/processes.js';
+import { isRunning, type ProcessIdentity } from '../lease/processes.js';
 import { shellQuoted } from '../shell-quoted.js';
 
 /** Says that this process's shells read its file from now on. Returns its path. Errors: the disk's. */
@@ -54,7 +54,7 @@ export function emptyOwnGit(storage: Storage, turn: string): void {
 function sweep(storage: Storage): void {
   for (const file of filesIn(storage)) {
     const [pid = '', start = ''] = basename(file).split('.');
-    if (entryOf(Number(pid))?.start !== start) storage.disk.unlink('fence.lower', file);
+    if (!isRunning({ pid: Number(pid), start })) storage.disk.unlink('fence.lower', file);
   }
 }
 

@@ -18,6 +18,7 @@ import { errno, diskError } from '../git/disk.js';
 import { hasCode } from '../errors.js';
 import type { NamedProcess } from '../git/identity.js';
 import type { Storage } from '../git/storage.js';
+import { isPidTaken } from './processes.js';
 
 /** Well before the twelve hours after which git takes the file for a left-over. Wall clock, since git judges by it. */
 const REFRESH_MS = 3600 * 1000;
@@ -102,15 +103,5 @@ function readHolder(file: string): GcHolder | null {
 
 /** Ours by its holder; another git's as git judges it. */
 function isOver(storage: Storage, { who, pid }: GcHolder): boolean {
-  return who === null ? !isThere(pid) : storage.identity.judge(who).verdict === 'dead';
-}
-
-/** As git judges it: a pid that may be signalled, or that is another user's. */
-function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return errno(error) !== 'ESRCH';
-  }
+  return who === null ? !isPidTaken(pid) : storage.identity.judge(who).verdict === 'dead';
 }

@@ -17,6 +17,7 @@
 import { readdirSync } from 'node:fs';
 import { digest } from '../canonical.js';
 import type { ProcessRecord } from '../event.js';
+import { errno } from '../git/disk.js';
 import { ps, readProc, variablesOf } from './process-reading.js';
 
 /** Name of the environment variable that holds a turn's secret; only its SHA-256 is ever stored. */
@@ -116,6 +117,16 @@ function foreignHolders(
     foreign.add(isHolder ? parent : entry);
   }
   return foreign;
+}
+
+/** As git judges a pid: one that may be signalled, or that is another user's; whoever has it. */
+export function isPidTaken(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return errno(error) !== 'ESRCH';
+  }
 }
 
 /** True when the process is there with that start time and is no zombie. */

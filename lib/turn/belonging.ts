@@ -15,6 +15,7 @@ import { digest } from '../canonical.js';
 import { hasCode } from '../errors.js';
 import { isOf, type HolderRecord, type Recorded } from '../event.js';
 import type { Storage } from '../git/storage.js';
+import { isOfHere } from '../lease/left.js';
 import { entryOf, isSame, MARKER, markerOf, type ProcessIdentity } from '../lease/processes.js';
 import { LEASE_PREFIX, seenLease, type LeaseRecord } from '../lease/record.js';
 import { Ledger, listTasks } from '../ledger/ledger.js';
@@ -44,7 +45,7 @@ export async function belongsTo(
   },
 ): Promise<boolean> {
   if (one.marker !== undefined && record.markerHash === digest(one.marker)) return true;
-  if (!isHere(storage, record.holder)) return false;
+  if (!isOfHere(storage, record.holder)) return false;
   const of = [record.holder, ...(await recordedProcesses(storage, record))];
   return ancestors(one.pid).some((above) => of.some((other) => isSame(above, other)));
 }
@@ -91,18 +92,13 @@ class Named {
   by(recorded: Recorded): ProcessIdentity | null {
     if (isOf(recorded, 'lease.acquired')) this.#acquired = recorded.event.holder;
     if (isOf(recorded, 'process.started'))
-      return this.#holder !== null && isHere(this.#storage, this.#holder) ? recorded.event.process : null;
+      return this.#holder !== null && isOfHere(this.#storage, this.#holder) ? recorded.event.process : null;
     if (isOf(recorded, 'turn.started')) this.#holder = recorded.event.holder;
     else if (isOf(recorded, 'turn.recovered') && recorded.event.action === 'resume')
       this.#holder = this.#acquired;
     else return null;
-    return this.#holder !== null && isHere(this.#storage, this.#holder) ? this.#holder : null;
+    return this.#holder !== null && isOfHere(this.#storage, this.#holder) ? this.#holder : null;
   }
-}
-
-function isHere(storage: Storage, { host, boot, pidNamespace }: HolderRecord): boolean {
-  const here = storage.identity.here();
-  return host === here.hostId && boot === here.bootId && pidNamespace === here.pidNamespace;
 }
 
 /** The process itself, its parent, and so on. */

@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
+import { AgentSession } from '../helpers/agent-session.js';
 import { events, type Line } from '../helpers/events.js';
 import { report } from '../helpers/interrupted-run.js';
 import { isRecord } from '../helpers/json.js';
@@ -165,4 +166,35 @@ test('an agent that a person starts beside the turn of run is no part of it', as
   t.regex(ran.stdout, /nothing ran/);
   hangUp();
   await running.ended;
+});
+
+test('an agent that another agent’s shell starts is part of that agent’s turn, which it does not end', (t) => {
+  const place = scratch(t);
+  t.is(durable(place, ['init']).code, 0);
+  const outer = AgentSession.start(t, place, { agent: 'claude-code', session: 'outer' });
+  const envFile = join(place.top, 'env');
+  outer.fire('SessionStart', { source: 'startup' }, { CLAUDE_ENV_FILE: envFile });
+  outer.prompt('call another agent', 'p1');
+  t.is(outer.before('c1', 'Bash', { command: 'codex exec' }).refused, null);
+  const inner = { session_id: 'inner', cwd: place.dir, ...WRITE, tool_input: input(place) };
+  const payloads = [
+    { ...inner, hook_event_name: 'UserPromptSubmit', prompt: 'do a part', turn_id: 't1' },
+    { ...inner, hook_event_name: 'PreToolUse' },
+    { ...inner, hook_event_name: 'PostToolUse', tool_response: 'done' },
+    { ...inner, hook_event_name: 'Stop' },
+  ];
+  const script = '. "$0"; exec "$@"';
+  const ran = place.run('sh', ['-c', script, envFile, process.execPath, HOST, 'codex'], {
+    input: payloads.map((one) => `${JSON.stringify(one)}\n`).join(''),
+  });
+  t.notRegex(ran.stdout, /nothing ran|"stderr":"[^"]/);
+  outer.after('c1', 'Bash', { command: 'codex exec' });
+  outer.fire('Stop');
+  const all = events(place);
+  t.deepEqual(
+    all.filter(({ type }) => type === 'invocation.proposed').map(({ tool }) => tool),
+    ['Bash', 'Write'],
+  );
+  t.is(all.filter(({ type }) => type === 'turn.started').length, 1);
+  t.is(all.filter(({ type }) => type === 'turn.finished').length, 1);
 });

@@ -1,18 +1,18 @@
 /**
  * What an agent's hooks add to one tool call on a file, in a repository of 2,000 files while the turn's keeper lives: before and after
  * it, against two starts of a node that does nothing. Beside it where the time goes: the same with a disk that need not flush, the
- * keeper's part as a client in this process sees it, what the hooks take without a keeper, and what the keeper's memory grew by.
+ * keeper's part as a client in this process sees it, what the hooks take that do a step by themselves, and what the keeper's memory grew by.
  *
  * Caveat: where much was deleted in the last minutes (a temporary folder beside running tests), ext4 looks past the inodes of all that for
  * each new file: measured 0.5 ms against 0.02, and a pair makes 12. Name a quiet place then: TMPDIR=DIR npm run bench hook.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PROGRAMS } from '../../lib/package.js';
 import { askKeeper, keeperSocket, requestFor, buildOfPrograms } from '../helpers/keeper-client.js';
-import { keeperOf, killKeeper } from '../helpers/keeper.js';
+import { keeperOf } from '../helpers/keeper.js';
 import { until } from '../helpers/processes.js';
 import { removeTree, scratchAt, type Scratch } from '../helpers/scratch.js';
 import { memory } from './keeper.bench.js';
@@ -22,6 +22,8 @@ const FOLDERS = 20;
 const FILES = 100;
 const ROUNDS = 21;
 const SESSION = 'bench';
+/** With a plan of faults, be it an empty one, a hook asks no keeper. (One that was killed would be started anew.) */
+const BY_ITSELF = { DURABLE_FAULTS: '' };
 /** Of both measurements with a keeper, those that warm up included. */
 const STEPS = 2 * (ROUNDS + 2 + ROUNDS);
 
@@ -59,9 +61,7 @@ class HookBench {
     const served = await this.#pairs();
     const keepers = await this.#keepersPart();
     const after = memory(keeper, 'VmRSS');
-    await killKeeper(this.#place);
-    rmSync(keeperSocket(this.#place.dir));
-    const direct = await this.#pairs();
+    const direct = await this.#pairs(BY_ITSELF);
     this.fire('Stop', {});
     this.#place.git('config', 'durable.fsync', 'false');
     await this.#begin();
@@ -71,14 +71,18 @@ class HookBench {
       ratioRow('hooks of a file tool call, keeper alive / two bare nodes', served, 1.5),
       reported('  of it the keeper, as its client sees it', keepers, twoNodes),
       reported('  of it flushes (less with durable.fsync=false)', flushes, twoNodes),
-      reported('hooks of a file tool call, no keeper / two bare nodes', direct.ours, direct.base),
+      reported('hooks of a file tool call, taken by themselves / two bare nodes', direct.ours, direct.base),
       { ...reported(`keeper after ${String(STEPS)} steps / before them`, after, before), unit: 'MiB' },
     ];
   }
 
-  fire(event: string, more: Readonly<Record<string, unknown>>): void {
+  fire(
+    event: string,
+    more: Readonly<Record<string, unknown>>,
+    env: Readonly<Record<string, string>> = {},
+  ): void {
     const ran = this.#place.run(process.execPath, [PROGRAMS.hook, 'claude-code'], {
-      env: { DURABLE_AGENT_PID: String(this.#agentPid) },
+      env: { DURABLE_AGENT_PID: String(this.#agentPid), ...env },
       input: JSON.stringify(this.#payload(event, more)),
     });
     if (ran.code !== 0 || ran.stdout + ran.stderr !== '') throw new Error(ran.stdout + ran.stderr);
@@ -90,11 +94,11 @@ class HookBench {
     await until('the keeper listens', () => existsSync(keeperSocket(this.#place.dir)));
   }
 
-  #pairs(): Promise<{ ours: number; base: number }> {
+  #pairs(env: Readonly<Record<string, string>> = {}): Promise<{ ours: number; base: number }> {
     const ours = (): void => {
       const call = this.#call();
-      this.fire('PreToolUse', call);
-      this.fire('PostToolUse', { ...call, tool_response: 'done' });
+      this.fire('PreToolUse', call, env);
+      this.fire('PostToolUse', { ...call, tool_response: 'done' }, env);
     };
     const base = (): void => {
       for (let n = 0; n < 2; n += 1)
